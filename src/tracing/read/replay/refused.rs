@@ -4,8 +4,8 @@
 //! the id, the replay recognises the close of the span. If the close may be lost, the replay drops the span. Otherwise
 //! the span would count as open for ever.
 
-use crate::tracing::SpanId;
 use crate::tracing::read::id_map::IdMap;
+use crate::tracing::span_id::SpanId;
 
 /// The spans that began when there was no room for another.
 #[derive(Clone, Debug, Default)]

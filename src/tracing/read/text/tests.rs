@@ -2,7 +2,7 @@
 //! are recorded unformatted.
 
 use super::text;
-use crate::tracing::record::log::{ArgSink, LogValue};
+use crate::tracing::record::fields::args::{ArgSink, LogValue};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::fmt;

@@ -11,13 +11,12 @@
 //! has no effect.
 
 mod begin;
-mod end;
 mod macros;
 
-use crate::tracing::record::fields::FieldValues;
-use crate::tracing::record::sites::macro_site::MacroSite;
+use crate::tracing::record::fields::values::FieldValues;
+use crate::tracing::record::macro_sites::site::MacroSite;
+use crate::tracing::record::spans::scope_end;
 use crate::tracing::record::threads::thread;
-pub(super) use end::{end_above, end_all};
 use std::marker::PhantomData;
 
 /// A scope of the calling thread. It ends when this guard is dropped. [`scope!`](crate::scope) begins one.
@@ -80,7 +79,7 @@ impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
         if self.span_id != 0 {
-            end::end(self.span_id);
+            scope_end::end(self.span_id);
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::clock::instructions::InstructionCounter;
 use crate::sync::interrupted::Mark;
 use crate::sync::{AtomicUsize, Ordering, compiler_fence};
-use crate::tracing::record::threads::thread::ThreadState;
+use crate::tracing::record::threads::thread::{Counting, ThreadState};
 use std::cell::{Cell, OnceCell};
 
 /// A source of instruction counts. A recorder puts the count of a thread into the events of its spans
@@ -45,15 +45,6 @@ impl InstructionSource {
         let hardware = || if source == Self::Hardware as usize { InstructionCounter::of_hardware() } else { None };
         InstructionCounter::of_plugin().or_else(hardware)
     }
-}
-
-/// An answer to the question whether a thread counts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tracing::record) enum Counting {
-    /// The thread has not recorded yet.
-    Unknown,
-    No,
-    Yes,
 }
 
 thread_local! {
