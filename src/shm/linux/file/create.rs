@@ -35,12 +35,8 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::{HugePageWarning, RingLocation};
 use super::super::memory::allocate::allocate;
 use super::super::memory::free_memory::FreeMemory;
-use super::super::options::CreateOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::huge_page_bytes;
 use super::super::writer::ending::wait_for_end;
@@ -50,6 +46,10 @@ use super::leftovers::{remove_leftover, remove_leftovers};
 use super::owned::{DirectoryEntry, OwnedRingFile, Registration};
 use super::stale::StaleFile;
 use super::unfinished::{ATTEMPTS, OPERATION, STICKY, already_owned, too_much_traffic};
+use crate::shm::answers::FileId;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::{HugePageWarning, RingLocation};
+use crate::shm::options::CreateOptions;
 
 /// The mode of an unfinished file: the sticky bit, and reading and writing for its owner only.
 const UNFINISHED_MODE: u32 = 0o1600;
@@ -68,7 +68,7 @@ impl<'a> UnpublishedFile<'a> {
     }
 
     /// Returns true if the owner holds the second lock, which no reader can hold. In this case the caller should store
-    /// a non-zero word at [`WRITE_LOCK_OFFSET`](super::super::super::WRITE_LOCK_OFFSET) of the file. The word shows other
+    /// a non-zero word at [`WRITE_LOCK_OFFSET`](crate::shm::WRITE_LOCK_OFFSET) of the file. The word shows other
     /// processes that the second lock alone decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
 use super::super::memory::huge_pages::{HugePagePool, has_huge_pages, huge_page_mounts};
-use super::super::name::RingName;
 use super::super::system::paths;
 use super::super::system::trust;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
+use crate::shm::name::RingName;
 
 const FALLBACK: &str = "/dev/shm/event-rings";
 

@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
-use super::super::location::HugePageWarning;
 use super::super::process::this_process::ThisProcess;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::handler_list::{HandlerList, ListEntry};
 use super::super::system::paths;
 use super::super::system::pinned;
 use super::super::writer::lock::OwnedLock;
+use crate::shm::answers::FileId;
+use crate::shm::location::HugePageWarning;
 
 /// A file name in an open directory. Because the directory is open, the name still means the same file after the
 /// process has changed its working directory, and after the directory was renamed.

@@ -11,13 +11,13 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, fstat};
 
-use super::super::answers::FileId;
-use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::trust;
 use super::super::writer::lock::{self, TryLockError, holder, try_lock, unlock};
 use super::super::writer::write_lock::has_writer;
 use super::owned::DirectoryEntry;
 use super::unfinished::{ATTEMPTS, already_owned, too_much_traffic};
+use crate::shm::answers::FileId;
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 pub(in crate::shm::linux) const SUFFIX: &[u8] = b".~lock";
 

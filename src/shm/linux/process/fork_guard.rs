@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use super::super::error::ShmError;
 use super::super::system::errno::keeping_errno;
+use crate::shm::error::ShmError;
 
 /// The value of the word in the process that made the guard.
 const ORIGINAL: u32 = 1;

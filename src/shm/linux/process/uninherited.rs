@@ -13,11 +13,11 @@ use std::sync::{Mutex, MutexGuard};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::pinned;
 use super::this_process::ThisProcess;
 use super::timed_lock::lock_with_timeout;
+use crate::shm::answers::FileId;
 
 /// Descriptors, each with the file to which it leads.
 type WithFiles = Vec<(RawFd, FileId)>;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
+use crate::shm::answers::FileId;
 
 /// A file descriptor of this library. On drop, it is closed only if its number still leads to the file for which it was
 /// opened.

@@ -20,11 +20,11 @@ use rustix::fs::{FlockOperation, OFlags, Stat, flock, fstat, major, minor};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::super::answers::{FileId, LockState};
 use super::super::process::this_process::ThisProcess;
 use super::super::system::page_size::page_bytes;
 use super::super::system::paths::{self, field};
 use super::write_lock::{has_writer, try_lock_for_writing};
+use crate::shm::answers::{FileId, LockState};
 
 impl FileId {
     /// Returns the identity of the file with this status.

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::{Errno, pread};
 
-use crate::shm::WRITE_LOCK_OFFSET;
+use crate::shm::sections::WRITE_LOCK_OFFSET;
 
 fn lock_of(kind: libc::c_int) -> libc::flock {
     // SAFETY: the structure consists of integers only, and 0 is a valid value of each.

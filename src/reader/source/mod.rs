@@ -1,13 +1,23 @@
 //! The mapped file that all handles of one opened ring share.
 
+#[cfg(feature = "snapshot")]
+mod decompress;
+mod expected;
+pub(super) mod header;
+mod map;
+pub(super) mod options;
+#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+pub(super) mod origin;
+mod sparse;
+
 use super::end::{RingEnd, SignOfLife};
 use super::info::{self, RingState};
-use super::opening::open::ReaderOptions;
 use crate::clock::Clock;
 use crate::ring::memory::{MappedMemory, RingMemory as _};
 use crate::ring::mutation::{self, Mutation};
 use crate::schema::Resolution;
 use crate::shm::{self, Liveness, LostPages};
+use options::ReaderOptions;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -27,10 +37,10 @@ pub(super) struct Source {
     pub(super) opened_as: Option<(PathBuf, ReaderOptions)>,
     /// The server from which the ring came.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) served_by: Option<super::opening::served::ServedBy>,
+    pub(super) served_by: Option<origin::ServedBy>,
     /// The program that holds the ring open, if the ring's file was removed.
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) held_by: Option<super::opening::removed::OpenedBy>,
+    pub(super) held_by: Option<origin::OpenedBy>,
     /// True if the ring was made while this reader waited for it. A ring set then reads the ring from its first event
     /// on.
     pub(super) was_awaited: bool,

@@ -1,10 +1,8 @@
 //! Decompressing a zstd frame into anonymous memory that can be mapped like a ring file.
 
-use super::super::error::{ReaderError, ReaderErrorKind};
-use crate::layout::Geometry;
-use crate::layout::header::FixedHeader;
+use super::header::decode_fixed;
 use crate::layout::limits::HEADER_SECTION_BYTES;
-use crate::reader::opening::open::not_a_ring;
+use crate::reader::error::{ReaderError, ReaderErrorKind};
 use crate::ring::mutation::{self, Mutation};
 use crate::shm::{self, AsFd};
 use std::fs::File;
@@ -21,11 +19,7 @@ const MISSING_BYTES_MAX: u64 = 15;
 /// A few kilobytes can decompress to terabytes, so the size of the compressed file limits nothing. Therefore the
 /// first bytes must be the header of a ring, and this header must give an allowed size. The function fails if the
 /// snapshot decompresses to more bytes than this size.
-pub(in super::super) fn decompress(
-    file: impl AsFd,
-    bytes_max: u64,
-    is_header_enough: bool,
-) -> Result<File, ReaderError> {
+pub(super) fn decompress(file: impl AsFd, bytes_max: u64, is_header_enough: bool) -> Result<File, ReaderError> {
     let mut file = shm::duplicate(file).map_err(|error| ReaderError::io("duplicate the descriptor", error))?;
     file.seek(SeekFrom::Start(0)).map_err(|error| ReaderError::io("rewind the snapshot", error))?;
     let mut decoder = zstd::Decoder::new(file).map_err(damaged)?;
@@ -70,10 +64,7 @@ pub(in super::super) fn decompress(
 
 /// Returns the size of a ring file that begins with the header `start`, if this size is allowed.
 fn image_bytes(start: &[u8; 64], bytes_max: u64) -> Result<u64, ReaderError> {
-    let fixed = FixedHeader::decode(start).map_err(not_a_ring)?;
-    let geometry = Geometry::new(fixed.descriptor_capacity, fixed.payload_buf_bytes, fixed.context_area_bytes)
-        .map_err(|error| ReaderError::bad_header(&error))?;
-    let bytes = geometry.file_bytes();
+    let bytes = decode_fixed(start)?.1.file_bytes();
     if bytes > bytes_max && !mutation::active(Mutation::TrustedSnapshotSize) {
         let message = format!(
             "the snapshot would decompress to {bytes} bytes, allowed are {bytes_max}; allow more with `snapshot_bytes_max`"

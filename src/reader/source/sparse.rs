@@ -4,8 +4,8 @@
 //! holes were filled, and maps these holes again. If a slot reads as zero, the reader asks before it decides that the
 //! slot has no event. Before the reader copies a payload, it always asks, because zeros may also be the recorded bytes.
 
+use super::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};
-use crate::reader::source::Source;
 use crate::ring::memory::RingMemory;
 
 impl Source {
