@@ -8,7 +8,7 @@
 //! A real capture with events that are all alike is small, too: a thread that records a span each 30 ns has some
 //! 160,000 spans in the milliseconds that are kept.
 
-use crate::{CaptureError, CaptureErrorKind};
+use crate::error::{CaptureError, CaptureErrorKind};
 
 /// The number of bytes that an export may hold in memory for any capture, even the smallest.
 const BYTES_FREE: u64 = 384 << 20;

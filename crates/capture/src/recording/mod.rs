@@ -12,7 +12,7 @@
 //! | `counts` | the counts of a replay |
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
-//! | `present`, `fields_in_rings` | tables of the present, as records |
+//! | `present` | tables of the present, as records |
 //! | `tabled` | the open spans in tables of the present, also a million of them, in little time |
 //! | `looks` | the content of tables of the present while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
@@ -24,7 +24,6 @@
 mod consumer;
 mod counts;
 mod descriptions;
-mod fields_in_rings;
 pub(crate) mod find;
 mod looks;
 mod memory_limit;
@@ -45,7 +44,6 @@ pub use crate::read::payloads::PayloadLosses;
 pub use consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
 pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
-pub(crate) use fields_in_rings::FieldsInRings;
 pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
 pub use parts::{ReplayPart, ReplayParts, ReplayState};

@@ -7,7 +7,7 @@ use super::looks::Looks;
 use super::parts::{ReplayPart, ReplayParts, ReplayState};
 use super::self_times::SelfTimes;
 use super::{CaptureEntries, EntryContent, RecordingEntry, RecordingTables};
-use crate::CaptureError;
+use crate::error::CaptureError;
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{GRACE_NANOS, Span, SpanReplay, SpanStep, ThreadKey};

@@ -5,7 +5,7 @@ use super::looks::Looks;
 use super::present::{PresentRecord, present_records};
 use super::replay::{RecordingReplay, ReplayBounds, write_error};
 use super::{CaptureEntries, CaptureRecording, RecordingTables, ReplayConsumer, ReplayCounts};
-use crate::CaptureError;
+use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
 use crate::read::file::CaptureFile;
 use crate::read::present::CapturedPresent;

@@ -1,6 +1,8 @@
 //! News about blocks, and where to begin with them.
 
-use crate::{Block, Problem, Update};
+use crate::commit::Update;
+use crate::problem::Problem;
+use crate::values::Block;
 use eventring::schema::exec::Bytes32;
 use std::sync::Arc;
 
