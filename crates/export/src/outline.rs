@@ -5,7 +5,7 @@
 
 use super::bits::BitSet;
 use super::losses::{Loss, LossCollector};
-use super::{ExportSummary, View};
+use super::options::View;
 use crate::exec::states::{ExecStates, StatePass};
 use crate::slices::flows::{FlowFinder, Flows};
 use crate::slices::joins::Joins;
@@ -15,8 +15,8 @@ use eventring::tracing::{
 };
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanOver,
-    SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayParts, ReplayState,
+    SpanOver, SpanParts, replay_capture,
 };
 use eventring_profile::by_span::{CodeStacks, KernelNames, KernelPart, KernelRing, KernelWanted, ThreadOwners};
 use std::collections::{HashMap, HashSet};
@@ -28,7 +28,7 @@ pub struct Outline {
     /// The processes, in the order of [`CaptureRecording::processes`].
     pub(super) processes: Vec<ProcessOutline>,
     pub losses: Vec<Loss>,
-    pub counts: ExportSummary,
+    pub counts: ReplayCounts,
     /// The last time at which each process is known to have lived.
     pub(super) end_nanos: Vec<u64>,
     /// What became of the blocks of execution events.
@@ -184,7 +184,7 @@ impl OutlinePass {
         Self { kernel: KernelOutline::new(recording), ..self }
     }
 
-    pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ExportSummary) -> Outline {
+    pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ReplayCounts) -> Outline {
         for (process, spans) in self.processes.iter_mut().zip(&self.remaining) {
             process.end_spans(spans, self.view);
         }

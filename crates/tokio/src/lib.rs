@@ -34,6 +34,7 @@
 mod blocking;
 #[cfg(tokio_unstable)]
 mod hooks;
+mod primitives;
 mod record;
 mod spawn;
 pub mod sync;
@@ -44,15 +45,7 @@ mod waker_model;
 mod worker;
 
 pub use blocking::{spawn_blocking, spawn_blocking_named};
+pub use record::TARGET;
 pub use spawn::{JoinSetExt, SpawnExt, spawn, spawn_local, spawn_local_named, spawn_named};
 pub use task::Task;
 pub use worker::instrument;
-
-/// The waker is made of these. Its model replaces them.
-mod primitives {
-    pub(crate) use std::sync::atomic::AtomicBool;
-    pub(crate) use std::sync::{Mutex, MutexGuard};
-}
-
-/// The target of the spans of tasks, and of their events.
-pub const TARGET: &str = "eventring::task";

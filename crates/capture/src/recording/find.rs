@@ -4,13 +4,14 @@
 use crate::condition::{Condition, EventSubject, SpanSubject, Truth};
 use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
+use crate::format::ring::CapturedRing;
+use crate::read::file::CaptureFile;
 use crate::read::file_block::FileBlock;
 use crate::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
     ReplayState, SPANS_MAX, SpanOver, SpanParts, write_error,
 };
 use crate::select::matches::Matches;
-use crate::{CaptureFile, CapturedRing};
 use eventring::exec::KnownBlocks;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{CallSite, SpanId, SpanStep, Thread};

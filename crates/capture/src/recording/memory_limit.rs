@@ -8,7 +8,7 @@
 //! A real file whose events are all alike is small, too, and must be accepted. A thread that records a span each 30 ns
 //! records some 160,000 spans in the few milliseconds that an export keeps.
 
-use crate::{CaptureError, CaptureErrorKind};
+use crate::error::{CaptureError, CaptureErrorKind};
 
 /// The number of bytes that an export may hold in memory for any capture, even the smallest.
 const BYTES_FREE: u64 = 384 << 20;

@@ -107,7 +107,8 @@ fn described(ring: &CapturedRing, next_seqno: u64) -> CapturedRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CaptureOptions, capture};
+    use crate::engine::options::CaptureOptions;
+    use crate::sinks::file::capture;
     use eventring::recorder::{ContentDescription, Recorder};
     use std::ops::ControlFlow;
 

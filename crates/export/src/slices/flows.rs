@@ -5,7 +5,7 @@
 //! task's next poll. Between processes, an arrow goes from a remote parent to its child. No arrow begins at a span that
 //! was closed more than 5 milliseconds before the arrow's end.
 
-use crate::View;
+use crate::options::View;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_tasks::TARGET;
