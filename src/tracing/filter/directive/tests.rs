@@ -1,6 +1,7 @@
 use super::condition::FieldCondition;
-use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX};
-use super::problem::check_single_word;
+use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
+use super::parse::parse_list;
+use super::problem::{Problem, check_single_word};
 use super::*;
 use crate::schema::perf::{Cut, RawField, ValueType};
 use crate::tracing::filter::filter::TargetFilter;

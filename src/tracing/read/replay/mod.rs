@@ -29,7 +29,6 @@ mod stacks;
 mod step;
 mod tail;
 
-pub use ended::GRACE_NANOS;
 pub use losses::RingLosses;
 pub use step::{SpanChange, SpanStep};
 
@@ -49,6 +48,10 @@ use span_record::{NamedRecord, SpanRecord};
 use stacks::SpanStacks;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
+/// of the span at the same time, and these records may come later in the stream than the close.
+pub const GRACE_NANOS: u64 = 5_000_000;
 
 /// A replay of the records of one process. It rebuilds the spans of the process and their slices. Threads race to
 /// record, so the replay accepts the records of a span in any order, for example the close before an exit.

@@ -1,6 +1,5 @@
 //! Replays of a few records.
 
-use super::ended::GRACE_NANOS;
 use super::*;
 use crate::tracing::read::catalog::Catalog;
 use crate::tracing::read::record::{Fields, PerfContent};
