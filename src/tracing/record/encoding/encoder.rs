@@ -1,9 +1,9 @@
 //! The encoder of fields: a visitor that fills a buffer on the stack.
 
 mod by_type;
-mod formatting;
 mod text_args;
 
+use super::formatting::{CappedText, FormattingDepth};
 use crate::schema::perf::{Cut, FIELD_HEADER_BYTES, NotFormatted, TRUNCATED, TRUNCATION_BYTES, ValueType, flags};
 use crate::tracing::record::fields::encoded::{EncodedFields, MessageText};
 use crate::tracing::record::fields::limits::FieldLimits;
@@ -12,7 +12,6 @@ use crate::tracing::record::fields::values::FieldEncoder;
 use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::threads::thread::ThreadState;
 use arrayvec::ArrayVec;
-use formatting::{CappedText, FormattingDepth};
 use std::error::Error;
 use std::fmt::{self, Write as _};
 use tracing_core::field::{Field, Visit};

@@ -8,6 +8,7 @@
 //! panic continues to the caller.
 
 mod encoder;
+mod formatting;
 
 use crate::tracing::record::fields::encoded::EncodedFields;
 use crate::tracing::record::fields::limits::{FieldLimits, LARGE_BYTES, MEDIUM_BYTES, SMALL_BYTES};

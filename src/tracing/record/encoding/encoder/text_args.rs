@@ -1,8 +1,8 @@
 //! The arguments of a text, encoded one by one.
 
-use super::formatting::{CappedText, FormattingDepth};
 use super::{Encoder, FORMATTED};
 use crate::schema::perf::{ArgKind, TRUNCATION_BYTES};
+use crate::tracing::record::encoding::formatting::{CappedText, FormattingDepth};
 use crate::tracing::record::fields::args::ArgSink;
 use std::fmt;
 
