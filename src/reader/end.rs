@@ -1,4 +1,5 @@
-//! The end of a ring, as an interval of time, because a process that dies does not record the time of its death.
+//! The time at which a ring ended. The time is an interval, because a process that dies does not record the time of its
+//! death.
 
 use crate::clock::Clock;
 use std::sync::{Mutex, PoisonError};

@@ -3,9 +3,9 @@
 //! This layer handles only bytes and files. It does not depend on the format of a ring: callers pass the sizes of the
 //! sections.
 //!
-//! Ring files work on Linux only. `linux/` has the implementation. On other systems, and with `--cfg
-//! eventring_unsupported`, `unsupported.rs` takes its place. It has the same items, so the layers above compile
-//! unchanged. It can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
+//! Ring files work on Linux only, with the implementation in `linux/`. On other systems, and with `--cfg
+//! eventring_unsupported`, `unsupported.rs` replaces `linux/`. It has the same items, so the layers above compile
+//! unchanged. `unsupported.rs` can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
 //!
 //! | file | idea |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `options` | how ring files are made, opened and mapped |
 //! | `location` | where a ring file is to be made |
 //! | `sections` | the sizes of a ring file's sections |
-//! | `answers` | types for the operating system's answers about files and processes |
+//! | `answers` | types for the results of system calls about files and processes |
 //! | `error` | errors of this layer |
 //! | `fd` | types of file descriptors, or their replacement |
 //! | `linux/` | the implementation for Linux |

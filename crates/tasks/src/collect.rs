@@ -1,10 +1,10 @@
 //! The effect of each event on the tasks' counts and locks.
 
-use super::TaskState;
 use super::answer::{Answer, LockWait, TaskView};
 use super::finished::Finished;
 use super::locks::{Known, Locks, Turn};
 use super::open::{OpenTasks, PerTask, TaskChange, TaskEvent};
+use super::phase::TaskState;
 use super::place::places;
 use super::present::{PresentTasks, leave_out_others};
 use super::question::Question;

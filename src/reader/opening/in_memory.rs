@@ -1,4 +1,4 @@
-//! The places of a ring file's bytes in the memory of its program.
+//! The addresses of a ring file's bytes in the memory of its program.
 
 use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::reader::error::ReaderError;

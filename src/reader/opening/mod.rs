@@ -1,4 +1,4 @@
-//! How a ring is found and opened: by its name, from memory, from a server, after its file was removed.
+//! Finding and opening a ring: by its name, from memory, from a server, or after its file was removed.
 
 pub(crate) mod in_memory;
 pub(in crate::reader) mod open;

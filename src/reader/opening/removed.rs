@@ -1,6 +1,6 @@
 //! Rings whose files were removed while their programs run. A program keeps its ring open, so the ring can be read
 //! through `/proc/PID/fd` by the program's own user and by root. (When a user logs out, `systemd-logind` removes the
-//! user's files from /dev/shm, with those of the user's services.)
+//! user's files from /dev/shm, also those of the user's services.)
 
 use crate::reader::error::{ReaderError, ReaderErrorKind};
 use crate::reader::handle::Reader;

@@ -1,4 +1,4 @@
-//! What a ring set hands out.
+//! The items that a ring set returns, such as events and gaps.
 
 use super::super::error::ReaderError;
 use super::super::gap::Gap;

@@ -2,14 +2,14 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `item` | what the set hands out |
+//! | `item` | the items that the set returns, such as events and gaps |
 //! | `options` | the options with which a set is opened |
 //! | `ring` | one ring of the set: its cursor, and its next event |
-//! | `merge` | choosing the ring whose event comes next |
+//! | `merge` | choosing the ring that has the next event |
 //! | `shards` | finding the shards of a recorder as the recorder makes them |
 //! | `grow` | adding rings and shards to the set |
 //! | `reopen` | switching to the new ring when a program makes another ring of the same name |
-//! | `last` | finding the position at which the last events of all rings together begin |
+//! | `last` | finding the position from which on the set returns only the last events of all rings together |
 
 mod grow;
 mod item;

@@ -6,7 +6,7 @@
 //! | `spool` | the copies, in files without a name |
 //! | `numbers` | the new seqnos of the events |
 //! | `starts` | the table of start records |
-//! | `image` | laying the events out as a small ring file |
+//! | `image` | making a small ring file with the events |
 //! | `write` | compressing this small ring file |
 //! | `counted` | a writer that counts its bytes |
 

@@ -1,8 +1,8 @@
 //! Rings in sparse files. A writer may fill holes of such a file after a reader has mapped it.
 //!
 //! A mapped hole reads as zeros, even after the writer has filled it. So the reader asks the operating system which
-//! holes were filled, and maps these holes again. If a slot reads as zero, the reader asks before it decides that there
-//! is no event. Before the reader copies a payload, it asks every time, because zeros may be the recorded bytes.
+//! holes were filled, and maps these holes again. If a slot reads as zero, the reader asks before it decides that the
+//! slot has no event. Before the reader copies a payload, it always asks, because zeros may also be the recorded bytes.
 
 use super::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};

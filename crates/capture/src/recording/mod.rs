@@ -1,30 +1,29 @@
 //! The decoded events of a recording. A recording is a capture, or rings.
 //!
 //! One engine ([`RecordingReplay`]) replays the spans of a recording and calls a consumer ([`ReplayConsumer`]) with
-//! each entry. Exports, summaries, tables, OTLP messages and the live engine are such consumers.
+//! each entry (an event or a loss). Exports, summaries, tables, OTLP messages and the live engine are such consumers.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `of_capture`, `of_rings` | the entries of a capture, and of live rings |
-//! | `replay` | the engine |
+//! | `replay`, `replay_capture` | the engine, and a capture that it gives to a consumer |
 //! | `consumer` | the interface of its consumers |
-//! | `parts` | what a replay follows in addition to spans |
+//! | `parts` | what a replay follows in addition to spans, and its state |
 //! | `counts` | the counts of a replay |
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
-//! | `present`, `fields_in_rings` | tables of the present, as records |
-//! | `tabled` | the open spans in tables of the present, also a million of them, in little time |
+//! | `present` | tables of the present, as records |
+//! | `tabled` | the open spans in tables of the present, also a million of them are read in little time |
 //! | `looks` | the content of tables of the present while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
-//! | `select`, `find` | selecting a part of a capture, and the pass that finds what fulfils conditions |
-//! | `now` | the selection of live events, on the replay of that moment |
+//! | `select`, `find` | selecting a part of a capture, and finding the spans and events that fulfil conditions |
+//! | `now` | the selection of live events, by what the replay knows when an event is read |
 //! | `self_times` | the time in which a span existed and none of its children did |
 
 mod consumer;
 mod counts;
 mod descriptions;
-mod fields_in_rings;
 pub(crate) mod find;
 mod looks;
 mod memory_limit;
@@ -34,6 +33,7 @@ mod of_rings;
 mod parts;
 mod present;
 mod replay;
+mod replay_capture;
 mod rings;
 mod select;
 mod self_times;
@@ -41,16 +41,18 @@ mod tabled;
 mod tables;
 
 pub use crate::read::payloads::PayloadLosses;
-pub use consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
+pub use consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
 pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
-pub(crate) use fields_in_rings::FieldsInRings;
 pub use of_capture::{CaptureEntries, CaptureRecording};
 pub use of_rings::RingEntries;
-pub use parts::{ReplayPart, ReplayParts};
+pub use parts::{ReplayPart, ReplayParts, ReplayState};
 #[doc(hidden)]
-pub use present::{PresentRecord, replay_presents};
-pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, replay_capture, write_error};
+pub use present::PresentRecord;
+pub use replay::{CHECK_BYTES, RecordingReplay, ReplayBounds, is_certainly_open, write_error};
+pub use replay_capture::replay_capture;
+#[doc(hidden)]
+pub use replay_capture::replay_presents;
 pub use rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
 #[doc(hidden)]
 pub use tabled::{TabledSpan, TabledSpans, both};

@@ -1,13 +1,13 @@
-//! The engine: replays the spans of a recording, counts, and calls a consumer with each entry and each ended span. One
-//! engine can read batch after batch, or rings that appear and end.
+//! The engine of a replay. It replays the spans of a recording, counts events and losses, and calls a consumer with
+//! each entry and each ended span. One engine can read batch after batch, or rings that appear and end.
 
-use super::consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
+use super::consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
 use super::counts::ReplayCounts;
 use super::looks::Looks;
-use super::parts::{ReplayPart, ReplayParts};
+use super::parts::{ReplayPart, ReplayParts, ReplayState};
 use super::self_times::SelfTimes;
-use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
-use crate::CaptureError;
+use super::{CaptureEntries, EntryContent, RecordingEntry, RecordingTables};
+use crate::error::CaptureError;
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{GRACE_NANOS, Span, SpanReplay, SpanStep, ThreadKey};
@@ -164,7 +164,7 @@ impl RecordingReplay {
             }
         };
         if self.looks.next_nanos.is_some_and(|next| next <= nanos) {
-            self.take_looks(nanos, to);
+            self.looks.take(nanos, &mut self.replays, &mut self.parts, to);
         }
         let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
         (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
@@ -401,34 +401,6 @@ impl RecordingReplay {
 /// creation is one that was closed long ago: a thread has recorded something of it far too late.
 pub fn is_certainly_open(replay: &SpanReplay, span: &Span) -> bool {
     span.is_open() && (span.created.is_some() || replay.has_losses())
-}
-
-/// Gives all of a capture to a consumer.
-///
-/// # Errors
-/// The consumer fails, or the capture would take more memory than any capture of its size from a real program needs.
-pub fn replay_capture(
-    recording: &CaptureRecording<'_>,
-    to: &mut impl ReplayConsumer,
-) -> Result<ReplayCounts, CaptureError> {
-    let mut replay = RecordingReplay::for_consumer(to, ReplayBounds::Refuse);
-    let mut entries = recording.entries();
-    let tells = to.parts().presents;
-    replay.begin(recording.capture, &mut entries, (&mut *to, tells))?;
-    replay.drive(&mut entries, to)?;
-    replay.end_looks(to);
-    let last_nanos = replay.counts.last_nanos;
-    let until = |process: &u32| {
-        let capture = recording.capture;
-        // The last sign of life may be an event that is not selected.
-        let last_nanos = || capture.last_selected_time_of(*process).map_or(last_nanos, |last| last.max(last_nanos));
-        capture.life_of(*process).until_nanos().unwrap_or_else(last_nanos)
-    };
-    let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
-    let mut counts = replay.finish(&end_nanos, entries.tables(), to).map_err(write_error)?;
-    counts.problems = [recording.capture.problems(), entries.problems()].concat();
-    counts.payload_losses = entries.payload_losses();
-    Ok(counts)
 }
 
 /// Returns the error that an export cannot be written.

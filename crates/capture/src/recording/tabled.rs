@@ -1,8 +1,8 @@
-//! The open spans in the tables of the present of a recorder. There may be a million: each span takes few words, and
-//! the rest is looked up on demand.
+//! The open spans in the tables of the present of a recorder. There may be a million open spans. So each span takes few
+//! words of memory, and its other data are read on demand.
 
-use super::FieldsInRings;
 use super::present;
+use crate::engine::fields_in_rings::FieldsInRings;
 use eventring::internal::{span_index, whole_thread_ids};
 use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell};
 use eventring::tracing::SpanId;

@@ -153,7 +153,7 @@ impl TraceBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::View;
+    use crate::options::View;
     use crate::tests::chrome_events as drawn;
     use eventring::schema::perf::PerfEvent;
     use eventring_capture::CaptureFile;

@@ -1,5 +1,5 @@
-//! Files that dead processes have left in the directory of a ring: unfinished files, and the files of the ring's
-//! shards.
+//! The files that dead processes have left in the directory of a ring. Such files are unfinished files, and the files
+//! of the ring's shards.
 
 use std::ffi::CStr;
 use std::path::Path;

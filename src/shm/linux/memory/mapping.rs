@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The pages of the payload buffer are mapped twice, the second copy directly after the first. So a payload that runs
-//! over the end of the buffer is contiguous in memory. First the whole range of addresses is reserved, then the parts
-//! of the file are mapped over the reservation. So no mapping of another thread can get between the parts.
+//! over the end of the buffer is contiguous in memory. First the whole range of addresses is reserved. Then the parts
+//! of the file are mapped over the reservation. So no mapping of another thread can lie between the parts.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};

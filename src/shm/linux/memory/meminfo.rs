@@ -1,7 +1,8 @@
 //! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs checks its own limit only, not how much memory is free. If a file takes more memory than the machine or the
-//! container has, the kernel kills processes. So this library checks the free memory before it takes any for a file.
+//! tmpfs checks only its own limit, and not the free memory. If a file takes more memory than the machine or the
+//! container has, the kernel kills processes. So this library checks the free memory before it allocates memory for a
+//! file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The places of the sections of a ring file in memory.
+//! The addresses of the sections of a ring file in memory.
 
 use std::fmt;
 

@@ -1,9 +1,10 @@
-//! The writer's lock: `flock` on the ring file, and its holder.
+//! The writer's lock, which is a `flock` on the ring file, and the holder of this lock.
 //!
 //! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
 //! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. The owner maps
 //! a page of the file through this description, and closes the descriptor. The mapping keeps the description open, so
-//! the lock stays held. A forked child does not inherit the mapping, so it does not hold the lock: see [`OwnedLock`].
+//! the lock stays held. A forked child does not inherit the mapping, so the child does not hold the lock. See
+//! [`OwnedLock`].
 //!
 //! A process that may read a file may also lock it with `flock`. So a reader could make a dead ring look as if the ring
 //! had a writer. Therefore the owner's description also holds a second lock, which readers cannot hold: see

@@ -24,13 +24,12 @@ mod tests;
 mod typed_events;
 
 use super::files::ExportFiles;
-use crate::ExportSummary;
 use crate::exec::ring_blocks::RingBlocks;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayParts, ReplayState, SpanParts,
     replay_capture, write_error,
 };
 use metadata::Metadata;
@@ -57,7 +56,7 @@ pub(crate) fn may_have_file(name: &str) -> bool {
 pub(crate) fn write(
     recording: &CaptureRecording<'_>,
     files: &mut dyn ExportFiles,
-) -> Result<ExportSummary, CaptureError> {
+) -> Result<ReplayCounts, CaptureError> {
     write_with_uuid(recording, files, metadata::random_uuid())
 }
 
@@ -65,7 +64,7 @@ fn write_with_uuid(
     recording: &CaptureRecording<'_>,
     files: &mut dyn ExportFiles,
     uuid: [u8; 16],
-) -> Result<ExportSummary, CaptureError> {
+) -> Result<ReplayCounts, CaptureError> {
     let mut writer = CtfWriter::begin(recording, files, uuid).map_err(write_error)?;
     let mut counts = replay_capture(recording, &mut writer)?;
     counts.problems.extend(writer.finish(counts.last_nanos).map_err(write_error)?);

@@ -2,16 +2,17 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `stats` | the windows, and what is counted in them |
 //! | `model` | the screen as plain data, made from the engine's state |
 //! | `names` | the names of closed spans |
 //! | `open_spans` | the open spans |
 //! | `typed` | the typed events, by type |
 //! | `threads` | the threads with the spans that they are in |
 //! | `kernel` | the kernel's data about threads in spans |
-//! | `list` | a list that the user sorts, filters and selects in |
-//! | `view` | the shown list, its order and filter, and their keys |
-//! | `draw` | drawing the model with the view into any area |
-//! | `draw_threads` | drawing the threads |
+//! | `list` | a list that the user can sort and filter, and in which the user selects an entry |
+//! | `view` | the shown list, its sort order, its filter, and the keys that change them |
+//! | `draw`, `draw_threads` | drawing the model with the view into any area |
+//! | `style` | the styles of what is drawn |
 //! | `json` | the same data as JSON |
 //! | `rings` | the rings, and the time span of their events |
 //! | `terminal` | the terminal, which is restored at the end |
@@ -25,6 +26,8 @@ mod model;
 mod names;
 mod open_spans;
 mod rings;
+mod stats;
+mod style;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -97,7 +100,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
         return Exit::Usage.fail("stdout is no terminal; use --once, which prints one frame");
     }
     let interrupt = Interrupt::listen()?;
-    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
+    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(stats::WINDOWS);
     if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;
         let saved = saved::open(&args.names, false)?;
