@@ -209,7 +209,7 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
 
 /// Shows frames until the user ends it.
 fn watch(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow::Result<()> {
-    let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+    let has_colours = !crate::text::out::stdout().is_plain;
     let mut view = TopView { has_colours, ..TopView::default() };
     let mut terminal = TopTerminal::start()?;
     let mut screen = watched.screen(args, &view);
