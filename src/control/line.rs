@@ -6,10 +6,10 @@
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::served_file::ServedFile;
+use super::served_file::{FileChange, ServedFile};
+use super::shares;
 use super::socket::{self, Packet, Tried};
 use super::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, WireMessage};
-use super::{FileChange, shares};
 use crate::shm::process_and_user;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -61,11 +61,6 @@ impl Reader {
         })
     }
 
-    #[cfg(any(feature = "exec", feature = "snapshot"))]
-    pub(super) fn memory(&self) -> &crate::ring::memory::MappedMemory {
-        &self.source.memory
-    }
-
     pub(super) fn from_source(source: Source) -> Self {
         Self { source: Arc::new(source) }
     }
@@ -98,11 +93,6 @@ impl Reader {
     /// has ended.
     pub fn is_finished(&self) -> bool {
         self.source.is_finished()
-    }
-
-    /// Returns true if the ring did not exist when the reader began to wait for it, and was made during this wait.
-    pub(super) fn was_awaited(&self) -> bool {
-        self.source.was_awaited
     }
 
     /// Returns the schema text in the ring's file, if there is one. Anybody may have written the file, so parse the
@@ -235,11 +225,6 @@ impl Reader {
     /// Returns the unwrapped offset at which the next payload will begin, or later. The call costs one load.
     pub fn next_payload_byte(&self) -> u64 {
         info::next_payload_byte(&self.source.memory)
-    }
-
-    /// Returns the user who owns the file.
-    pub(super) fn file_owner(&self) -> u32 {
-        self.source.file.owner()
     }
 
     /// Returns true if there is now another file at the ring's path, because the writer was restarted.

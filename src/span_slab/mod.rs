@@ -13,13 +13,14 @@
 //! The ids have [`ID_BITS`](id::ID_BITS) bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
 //! exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
-//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; a trace that began in another
+//! Free cells are in free lists ([`free_list`], [`shared_list`]). The traces of spans are in `trace`; a trace that began in another
 //! process is a [`RemoteTrace`].
 
 mod cell;
 mod free_list;
 mod id;
 mod remote_trace;
+mod shared_list;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "context")]
@@ -52,7 +53,7 @@ pub(crate) struct SpanSlab {
     further: FurtherCells,
     /// The index of the first cell that was never used.
     unused: AtomicU64,
-    /// The shared free list; see [`free_list`].
+    /// The shared free list; see [`shared_list`].
     shared_free_list: AtomicU64,
 }
 

@@ -65,7 +65,7 @@ impl RingSetOptions {
     pub fn from_readers(&self, readers: impl IntoIterator<Item = Reader>) -> RingSet {
         let mut set = RingSet::new(self.slack);
         for reader in readers {
-            let is_new = reader.was_awaited() && self.start == Seek::Oldest;
+            let is_new = reader.source.was_awaited && self.start == Seek::Oldest;
             set.add(reader, if is_new { Seek::Seqno(1) } else { self.start });
         }
         set.find_shards();

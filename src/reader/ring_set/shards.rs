@@ -196,7 +196,7 @@ impl ShardFinder {
             }
             None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "nobody says where the shards are")),
         };
-        let (owner, its_owner) = (self.shard0.file_owner(), reader.file_owner());
+        let (owner, its_owner) = (self.shard0.source.file.owner(), reader.source.file.owner());
         if its_owner != owner {
             let message = format!(
                 "the file of shard {index} belongs to user {its_owner}, expected user {owner}, who owns shard 0; remove it, and start the program again"

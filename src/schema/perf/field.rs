@@ -207,7 +207,9 @@ impl fmt::Display for FieldValue {
             Self::F64(value) => crate::schema::values::float::show(value, *value, f),
             Self::Bool(value) => value.fmt(f),
             Self::Str(text) | Self::Error(text) | Self::Debug(text) => f.write_str(text),
-            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => write!(f, "0x{}", crate::schema::Hex(bytes)),
+            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => {
+                write!(f, "0x{}", crate::schema::values::hex::Hex(bytes))
+            }
             Self::NotFormatted(NotFormatted::Redacted) => f.write_str("<redacted>"),
             Self::NotFormatted(_) => f.write_str("<not formatted>"),
         }
