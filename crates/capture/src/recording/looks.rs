@@ -1,8 +1,9 @@
 //! Looks at the tables of the present, made while a capture ran. A look shows which spans were open, even if the rings
 //! have overwritten their begins, and even if events were lost before the look.
 
+use super::consumer::ReplayConsumer;
 use super::parts::ReplayParts;
-use super::{RecordingTables, ReplayConsumer};
+use super::tables::RecordingTables;
 use crate::format::block;
 use crate::format::header::{BlockKind, BlockRef};
 use crate::read::file::CaptureFile;

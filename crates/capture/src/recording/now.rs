@@ -1,9 +1,10 @@
 //! The selection of live events, in the order of time. Each event is tested with the facts that are known when it is
 //! read.
 
-use super::{
-    OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState, SPANS_MAX, SpanParts,
-};
+use super::consumer::{OverSpan, ReplayConsumer, SpanParts};
+use super::entry::RecordingEntry;
+use super::parts::ReplayState;
+use super::replay::{RecordingReplay, ReplayBounds, SPANS_MAX};
 use crate::condition::{Condition, EventSubject, SeenContent, Truth};
 use crate::select::events::{EventSelection, fits_each};
 use eventring::tracing::{SpanId, SpanReplay, SpanStep};

@@ -1,7 +1,8 @@
 //! The parts of a replay: things that it follows in addition to spans, if a consumer asks for them. Other crates and
 //! programs may define parts.
 
-use super::{RecordingEntry, RecordingTables};
+use super::entry::RecordingEntry;
+use super::tables::RecordingTables;
 use eventring::now::Present;
 use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
 use std::any::Any;

@@ -1,7 +1,8 @@
 //! Tables of the present, turned into the records from which a replay would know the same. So a replay needs no code
 //! for tables.
 
-use super::{EntryContent, RecordingEntry, RecordingTables};
+use super::entry::{EntryContent, RecordingEntry};
+use super::tables::RecordingTables;
 use eventring::now::{LockCell, Presence, Present, SpanCell, TaskCell};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt, RawFields, ValueType, flags};
