@@ -1,7 +1,8 @@
 //! The delay of a recording thread while a thousand clients flood the server of its process.
 //!
-//! `cargo bench -p eventring-benches --bench control_flood` records for 30 seconds without and with the flood, in turns
-//! of a second, and prints the 99th percentile of the time of one event in each. With `-- --quick` it takes 6 seconds.
+//! `cargo bench -p eventring-benches --bench control_flood` records for 30 seconds. Seconds without and seconds with
+//! the flood take turns. For both, the benchmark prints the 99th percentile of the time of one event. With `-- --quick`
+//! it takes 6 seconds.
 
 #![allow(missing_docs)]
 

@@ -1,6 +1,7 @@
-//! What entering and exiting a span costs while profilers are shown each thread's span, beside the same program that
-//! shows nothing, and one without the feature `otel-context`. A program begins to show its spans once and for all, so
-//! each round of a case runs in a process of its own, and the cases take turns:
+//! The cost of entering and exiting a span in three cases: while the program publishes each thread's span for
+//! profilers, while the same program does not publish spans, and in a program without the feature `otel-context`. A
+//! program cannot stop publishing its spans. So each round of a case runs in a process of its own, and the cases take
+//! turns:
 //!
 //! ```console
 //! $ cargo bench -p eventring-benches --bench enter --no-run                 # prints PATH

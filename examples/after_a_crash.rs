@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The program starts itself a second time. The second process records and aborts. Then the first process reads the
-//! ring that the second one has left.
+//! ring of the second process.
 
 use eventring::reader::{Next, Reader, RingState, Seek};
 use eventring::recorder::{ContentDescription, Recorder};

@@ -1,5 +1,5 @@
-//! One process records typed events and `tracing` spans. Another process reads them at the same time, checks each of
-//! them, and accounts for all of them.
+//! One process records typed events and `tracing` spans. Another process reads the events at the same time, checks each
+//! event, and counts all events.
 //!
 //! ```console
 //! $ cargo run --release --example demo
@@ -7,12 +7,13 @@
 //! $ cargo run --release --example demo -- --rate max      # as fast as the threads can
 //! ```
 //!
-//! `--seconds N` is the time of recording. `--rate N` is how many events the threads record a second, all together.
-//! With `--json`, the account is one line of JSON.
+//! `--seconds N` is the time of recording. `--rate N` is the number of events that all threads together record a
+//! second. With `--json`, the counts are one line of JSON.
 //!
-//! The numbers in an event follow from its order. An event with other numbers would be *torn*. An event that is
-//! overwritten before it is read is *lost*. The reader counts the lost events by their sequence numbers. The exit code
-//! is 0 if nothing is torn, and if *recorded = read + lost + torn*.
+//! The program simulates trade orders. The values in an event are computed from the number of its trade order and of
+//! the order's line. An event with other values would be *torn*. An event that is overwritten before it is read is
+//! *lost*. The reader counts the lost events by their sequence numbers. The exit code is 0 if nothing is torn, and if
+//! *recorded = read + lost + torn*.
 
 use eventring::global::GlobalRecorder;
 use eventring::reader::{Cursor, Descriptor, Followed, Follower, Reader, WaitStrategy};

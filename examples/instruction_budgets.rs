@@ -1,4 +1,4 @@
-//! A program that does the same in each run, so that its instructions can have budgets (docs/BUDGETS.md):
+//! A program that executes the same instructions in each run, so that their number can have budgets (docs/BUDGETS.md):
 //!
 //! ```console
 //! $ cargo build --release --example instruction_budgets
@@ -7,8 +7,8 @@
 //! $ examples/instruction_budgets.sh budgets.toml counted base.evc -- target/release/examples/instruction_budgets
 //! ```
 //!
-//! Nothing in it depends on the time, on addresses or on random numbers. An argument makes it dearer: the number of
-//! turns of the inner loop, 100 without it.
+//! The program does not depend on the time, on addresses or on random numbers. Its argument is the number of turns of
+//! the inner loop (default 100). More turns execute more instructions.
 
 use std::hint::black_box;
 use tracing::info_span;

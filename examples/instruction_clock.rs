@@ -1,12 +1,12 @@
-//! A program whose spans take the same number of instructions in each run: sorting, formatting, and four threads that
-//! do not allocate.
+//! A program whose spans take the same number of instructions in each run. It sorts, formats, and runs four threads
+//! that do not allocate.
 //!
 //! ```console
 //! $ cargo build --release --example instruction_clock
 //! $ eventring icount -- target/release/examples/instruction_clock
 //! ```
 //!
-//! Without QEMU the program does the same, and its events carry no counts.
+//! Without QEMU the program does the same work, but its events carry no counts of instructions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Records with eventring beside another layer of `tracing-subscriber`. The terminal shows INFO and above, and the
-//! ring has everything.
+//! Records with eventring beside another layer of `tracing-subscriber`. The terminal shows INFO and above, and the ring
+//! has all levels.
 //!
 //! ```console
 //! $ cargo run --example layer_with_fmt

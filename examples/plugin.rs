@@ -1,12 +1,12 @@
-//! A plugin: a shared library that a program loads, calls, and may unload again. The plugin records its own spans; the
-//! program knows nothing of eventring.
+//! A plugin: a shared library that a program loads, calls, and may unload again. The plugin records its own spans. The
+//! program itself does not use eventring.
 //!
 //! ```console
 //! $ cargo build --example plugin      # makes target/debug/examples/libplugin.so
 //! ```
 //!
 //! After the plugin has recorded, its code stays in memory, because its rings live as long as the process. So `dlclose`
-//! does no harm, and a program that loads the plugin again gets the same one, which goes on recording.
+//! does not unload the code. If the program loads the plugin again, it gets the same code, which continues to record.
 
 /// Does the plugin's work for one request.
 #[unsafe(no_mangle)]

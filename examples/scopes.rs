@@ -6,8 +6,8 @@
 //! $ eventring watch scopes            # the texts, formatted
 //! ```
 //!
-//! A span of `tracing` may move to other threads and is entered and left many times, so it reads the clock four times.
-//! A scope is a span of one thread: it reads the clock twice, and the program need not be async.
+//! A span of `tracing` may move to other threads, and may be entered and exited many times. Even if it is entered once,
+//! it reads the clock four times. A scope is a span of one thread, which is entered once, so it reads the clock twice.
 
 use eventring::{log, scope, scoped};
 

@@ -1,7 +1,7 @@
 //! An embedded event recorder: it records typed events and `tracing` spans into shared-memory rings. Other processes
-//! read the rings live, and the rings are still there after a crash.
+//! read the rings live. The rings are still there after the program has crashed.
 //!
-//! Spans and log records of `tracing`; [`tracing`](mod@tracing) has layers, filters and settings:
+//! It records spans and log records of `tracing`. The module [`tracing`](mod@tracing) has layers, filters and settings:
 //!
 //! ```no_run
 //! # #[cfg(feature = "tracing")] {
@@ -11,7 +11,8 @@
 //! # }
 //! ```
 //!
-//! Scopes, for hot loops: [`scope!`], [`scoped`](macro@scoped), and the texts of [`log`], which readers format:
+//! For hot loops there are scopes ([`scope!`], [`scoped`](macro@scoped)), and the texts of [`log`], which readers
+//! format:
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "macros", feature = "tracing"))] {
@@ -24,7 +25,7 @@
 //! # }
 //! ```
 //!
-//! Events of the program's own types, by [`record!`] and [`recordv!`], to a
+//! The macros [`record!`] and [`recordv!`] record events of the program's own types to a
 //! [`GlobalRecorder`](global::GlobalRecorder) or a [`Recorder`](recorder::Recorder):
 //!
 //! ```
@@ -48,10 +49,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In another process, now or later, [`reader::Reader`] opens a ring by its name, a [`Cursor`](reader::Cursor) reads its
-//! events one by one, a [`Follower`](reader::Follower) waits for new ones, and [`schema::SchemaModel`] decodes rings
-//! whose types the program does not have. The program `eventring` (crate `eventring-cli`) lists, shows, follows, saves
-//! and exports rings.
+//! Another process reads a ring, during the recording or later. [`reader::Reader`] opens a ring by its name. A
+//! [`Cursor`](reader::Cursor) reads the events of the ring one by one, and a [`Follower`](reader::Follower) waits for
+//! new events. [`schema::SchemaModel`] decodes rings whose types the reading program does not have. The program
+//! `eventring` (crate `eventring-cli`) lists, shows, follows, saves and exports rings.
 //!
 //! Rings need Linux. On other systems the crate compiles, but records nothing: making or opening a ring returns an
 //! error of the kind `Unsupported`.
@@ -62,7 +63,7 @@
 //! | `tracing` | spans and log records of `tracing` | yes |
 //! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
 //! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |
-//! | `otel-context` | the trace and span of each thread are shown to profilers of OpenTelemetry | no |
+//! | `otel-context` | the trace and span of each thread are published for profilers of OpenTelemetry | no |
 //! | `exec` | the published EXEC schema: `eventring::exec`, `eventring::schema::exec` | no |
 //! | `server` | a server in the program, through which other processes control what is recorded: [`control`] | no |
 //! | `snapshot` | zstd snapshots of rings | no |

@@ -1,6 +1,7 @@
-//! Log records for the ring of spans, as cheap as a typed event: `error!`, `warn!`, `info!`, `debug!` and `trace!`.
+//! The macros `error!`, `warn!`, `info!`, `debug!` and `trace!`. They record log records to the rings of spans. Such a
+//! log record costs as little as a typed event.
 //!
-//! The syntax is that of `tracing`'s macros of these names: `target:`, fields, and a text as for `format!`.
+//! The syntax is that of `tracing`'s macros with the same names: `target:`, fields, and a text as for `format!`.
 //!
 //! ```
 //! # eventring::tracing::PERF.install(eventring::tracing::PerfRecorder::builder().anonymous().build()?)?;
@@ -15,14 +16,15 @@
 //! The format string is stored once, with the call site. An event has only the arguments. Numbers, booleans,
 //! characters, texts, and options and slices of these ([`LogValue`](crate::tracing::LogValue)) are recorded
 //! unformatted. Any other argument is recorded as the text from its `Display` or `Debug`. Readers format the message
-//! exactly as `format!` would have. Nothing is allocated.
+//! exactly as `format!` does. The macros do not allocate.
 //!
-//! The macro chooses the encoding of an argument by the type that the compiler has inferred up to the call. If only a
-//! later line fixes the type, the program must name the type earlier: `let mut names: Vec<Name> = Vec::new();`.
+//! The macro chooses the encoding of an argument by its type, which the compiler must be able to infer before the call.
+//! If only a later line fixes the type, the program must name the type earlier: `let mut names: Vec<Name> =
+//! Vec::new();`.
 //!
-//! The records go to the ring of their thread in [`PERF`](crate::tracing::PERF), and belong to the span or scope that
-//! the thread is in. The subscriber or layer that records to `PERF` filters them. A call that is filtered out costs a
-//! load and a branch, and does not evaluate its arguments.
+//! A record goes to the ring that its thread has in [`PERF`](crate::tracing::PERF), and belongs to the span or scope
+//! that the thread is in. The subscriber or layer that records to `PERF` filters them. A call that is filtered out
+//! costs a load and a branch, and does not evaluate its arguments.
 //!
 //! Other subscribers and layers do not see these records. A program that has such layers needs the feature
 //! `log-to-tracing`, which makes the macros of this module those of `tracing`.

@@ -1,11 +1,12 @@
-//! Sends each event of rings as one message of NATS JetStream: descriptor and payload, as they are in the ring.
+//! Sends each event of rings as one message of NATS JetStream. The message is the event's descriptor and payload,
+//! unchanged.
 //!
 //!     message_per_event ADDRESS STREAM ACKS RING…
 //!
-//! Each shard of a recorder is named as a ring of its own.
+//! To send the events of a recorder, name each of its shards as a ring.
 //!
-//! ACKS is the number of messages that may wait for their acknowledgements; 0 sends without JetStream, so nothing is
-//! acknowledged.
+//! ACKS is the number of messages that may wait for their acknowledgements. With 0, the messages are sent without
+//! JetStream and are not acknowledged.
 
 use async_nats::jetstream;
 use eventring::reader::{Next, Reader, Seek};

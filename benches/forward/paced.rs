@@ -1,4 +1,4 @@
-//! A program that records the spans of requests at a given rate, on two threads, as fast a service as is wanted.
+//! A stand-in for a service: it records the spans of requests at a given rate, on two threads.
 //!
 //! `paced RING EVENTS_PER_SECOND SECONDS`
 

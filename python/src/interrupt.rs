@@ -1,4 +1,4 @@
-//! Long work that Ctrl-C interrupts.
+//! Interrupting long work by Ctrl-C.
 
 use crate::error::EventringError;
 use eventring_capture::CaptureFile;

@@ -6,7 +6,7 @@
 //! | `recording` | the tables of a capture, or of the events that rings hold now |
 //! | `tail` | the tables of live rings, batch by batch |
 //! | `account` | counts of events and of losses |
-//! | `interrupt` | long work that Ctrl-C interrupts |
+//! | `interrupt` | interrupting long work by Ctrl-C |
 //! | `error` | errors as Python exceptions |
 
 mod account;

@@ -1,7 +1,8 @@
 //! The spans of generated code.
 //!
-//! Compiler errors about generated code point to the program's source. But the compiler's lints must not treat
-//! generated code as the program's code. An `allow` is no solution: it is an error in a crate that forbids the lint.
+//! The module gives generated code such spans that compiler errors point to the program's source, but lints do not
+//! treat the code as the program's own. An `allow` attribute would not do, because it is an error in a crate that
+//! forbids the lint.
 
 use proc_macro2::{Ident, Span};
 

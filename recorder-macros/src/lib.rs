@@ -1,4 +1,4 @@
-//! The derives of `eventring`. Use them through the crate `eventring`. Each derive is documented there at the trait of
+//! The derives of `eventring`. Use them through the crate `eventring`. That crate documents each derive at the trait of
 //! the same name.
 
 #![forbid(unsafe_code)]

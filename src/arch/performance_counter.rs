@@ -1,7 +1,7 @@
 //! The processor's performance counters that user code may read.
 //!
-//! On x86-64 the instruction `RDPMC` reads a counter. On other machines only the kernel can read one: there [`EXISTS`]
-//! is false, and [`read`] is never called.
+//! On x86-64 the instruction `RDPMC` reads a counter. On other machines only the kernel can read a counter. On these
+//! machines [`EXISTS`] is false, and [`read`] is never called.
 
 /// True if this build can read a performance counter without the kernel.
 pub(crate) const EXISTS: bool = imp::EXISTS;

@@ -1,14 +1,14 @@
 //! The estimator: it measures the counter's rate against the real-time clock, and computes the next segment (the line
 //! that converts ticks to nanoseconds).
 //!
-//! Pure arithmetic over a few samples: no clock is read here.
+//! The estimator computes only with given samples, and reads no clock.
 //!
-//! - A segment **starts** within the uncertainty of the newest sample. So the errors of segments do not add up. (A
+//! - A segment **starts** within the uncertainty of the newest sample. So the errors of segments do not accumulate. (A
 //!   segment starts later if threads already got later times.)
 //! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
-//!   second or more. A single sample has an error of about 15 ns, which matters little over such a long time. If a new
-//!   sample does not fit the measured rate, the real-time clock has changed its rate. A new baseline then begins at the
-//!   sample before the new one.
+//!   second or more. A sample has an error of about 15 ns, which matters little over such a long time. If a new sample
+//!   does not fit the measured rate, the real-time clock has changed its rate. Then a new baseline begins at the sample
+//!   before the new one.
 //! - If a new sample differs so much from its expected time that no change of the rate explains it, the real-time clock
 //!   has made a **step**. After a step forward, the next segment starts at the real-time clock's time. After a step
 //!   backward, segments run at half the rate until the real-time clock has caught up, because time must not fall.

@@ -1,12 +1,12 @@
-//! The clock: from a tick counter to nanoseconds since the Unix epoch.
+//! The clock, which converts a tick counter to nanoseconds since the Unix epoch.
 //!
-//! Every event carries the time of its recording. Reading the time from the operating system costs 20 to 30 ns, more
+//! Every event carries the time of its recording. Reading the time from the operating system takes 20 to 30 ns, more
 //! than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the count
 //! by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*. A segment is used for
 //! half a millisecond at most. Then the next thread that asks for the time compares the counter with `CLOCK_REALTIME`,
-//! and makes a new segment. This work takes half a microsecond. If calls are so far apart that a new segment would
-//! serve too few of them, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits
-//! for another.
+//! and makes a new segment. Making a segment takes half a microsecond. If calls are so rare that too few would use a
+//! new segment, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for
+//! another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
 //! segment.
@@ -17,13 +17,13 @@
 //! - Times stay within 1 µs of `CLOCK_REALTIME` as long as the program runs. This holds after any idle time, and while
 //!   NTP slews `CLOCK_REALTIME` by up to 500 ppm. (Typically times are within 50 ns. If a thread is preempted inside
 //!   the call, it gets the time of some moment between the call and the return.)
-//! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When it is stepped back, times
-//!   run at half the rate or less until it has caught up.
-//! - Hence times of different threads, rings and processes on one machine can be compared: they agree to within about
-//!   a microsecond.
+//! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When `CLOCK_REALTIME` is stepped
+//!   back, times run at half the rate or less until `CLOCK_REALTIME` has caught up.
+//! - Hence times of different threads, rings and processes on one machine can be compared. They agree to within about a
+//!   microsecond.
 //!
-//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock reads `CLOCK_REALTIME` itself,
-//! through the vDSO. It then gives the same promises, and a call costs two to three times as much.
+//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock reads `CLOCK_REALTIME` at each call,
+//! through the vDSO. The promises stay the same, and a call takes two to three times as long.
 //!
 //! ```
 //! use eventring::recorder::Clock;

@@ -7,7 +7,7 @@
 //!
 //! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overshoot`]. Let *E* be
 //! the end of a segment, or the highest time past this end that any thread got. The next segment starts at or above
-//! *E*: if *E* has grown, the compare-exchange that publishes the segment fails, and is repeated with a later start. So
+//! *E*. If *E* has grown, the compare-exchange that publishes the segment fails, and is repeated with a later start. So
 //! no time of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment,
 //! because one atomic word names the current segment, and a thread's later load of one word never returns an older
 //! value.
@@ -21,19 +21,20 @@
 //! # Why no thread waits
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
-//! calibrates at a time, and the word `calibrating` holds its process number. Other threads try to take this word
-//! without waiting. A thread that does not get the word reads the real-time clock, and gets this time from
-//! [`Latch::overshoot`], or a later time that another thread got already. [`Latch::overshoot`] publishes how far the
-//! time is past the end of the current segment (the *overshoot*). So the next segment starts later, and the thread
-//! neither waits nor gets a wrong time, even if the calibrating thread is preempted for seconds. The same holds before
-//! the first segment, and for a signal handler that interrupts the calibrating thread.
+//! calibrates at a time, and the word `calibrating` holds the number of its process (each forked child has a number of
+//! its own). Other threads try to take this word without waiting. A thread that does not get the word reads the
+//! real-time clock, and passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that
+//! another thread got already. It publishes how far the time is past the end of the current segment (the *overshoot*),
+//! so the next segment starts later. So the thread neither waits nor gets a wrong time, even if the calibrating thread
+//! is preempted for seconds. The same holds before the first segment, and for a signal handler that interrupts the
+//! calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
 //! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. After any
-//! idle time, the first call finds that the segment has ended. A call that comes long after the last one might be the
-//! only user of a new segment. So it makes no new segment: it reads the real-time clock and raises the overshoot to
-//! that time. A call that comes soon after the last one makes a new segment.
+//! idle time, the first call finds that the segment has ended. A call that comes long after the last call might be the
+//! only user of a new segment. So it makes no segment, reads the real-time clock, and raises the overshoot to this
+//! time. A call that comes soon after the last call makes a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};

@@ -1,4 +1,4 @@
-//! What the fuzzer checks of messages.
+//! The functions that the fuzzer calls with messages.
 
 use super::served_file::ServedFile;
 use super::wire::{Answer, ClientRequest, WireMessage as _};

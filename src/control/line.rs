@@ -1,7 +1,8 @@
 //! A client's end of a connection: requests, their answers, and unrequested messages.
 //!
-//! The server may be hostile. So the time and size of all answers to one request are limited. The total time for which
-//! a server can keep a client waiting is a few times the limit for one answer, for any number of requests.
+//! The server may be hostile. So the time and the size of all answers to one request are limited. The total time for
+//! which a client waits on a connection is limited, too, for any number of requests. The limit is four times the limit
+//! for one request, plus half of the time since the connection was made.
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};

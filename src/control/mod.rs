@@ -3,8 +3,8 @@
 //! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program
 //! records. `docs/CONTROL.md` describes the messages, the permissions, and the effects when a process dies.
 //!
-//! The server does not depend on recorders. It serves a list of files, and passes directives to parts of the program
-//! that other modules have registered.
+//! The server does not depend on recorders. It serves a list of files. It passes directives to the parts of the program
+//! that other modules have registered as switches.
 //!
 //! | file | idea |
 //! |---|---|
@@ -12,18 +12,18 @@
 //! | `socket` | sockets that carry messages and descriptors |
 //! | `address` | the addresses of sockets |
 //! | `directives` | the text of filter overrides |
-//! | `served`, `export` | the files that a server serves, and how a ring becomes one of them |
+//! | `served`, `export` | the files that a server serves, and adding a ring to them |
 //! | `switches` | the parts of a program that take directives |
-//! | `filter_overrides` | the filter overrides of all clients, and how long they live |
+//! | `filter_overrides` | the filter overrides of all clients, and their lifetimes |
 //! | `shares` | the shares of users in a server's resources |
 //! | `server/` | the thread that serves |
 //! | `find` | finding the servers of a machine |
-//! | `process` | a process that serves, as a client sees it |
+//! | `process` | the client's interface to a process with a server |
 //! | `line` | a client's end of a connection |
-//! | `served_file` | a ring of a server, as a client sees it |
-//! | `state` | the recording of a process, as a client sees it |
+//! | `served_file` | the client's interface to a ring of a server |
+//! | `state` | what a process records at present, as its server reports it |
 //! | `error` | the error type |
-//! | `fuzzed` | what the fuzzer checks of messages |
+//! | `fuzzed` | the functions that the fuzzer calls with messages |
 
 mod address;
 pub(crate) mod directives;

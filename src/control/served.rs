@@ -1,5 +1,5 @@
-//! The files that a server serves. The server's thread reads the list of files; threads that make and end rings change
-//! it.
+//! The files that a server serves. The server's thread reads the list of files. Threads that make and end rings change
+//! this list.
 
 use super::wire::ServedInfo;
 use crate::shm::{self, UninheritedFd, lock_with_timeout};

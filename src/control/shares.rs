@@ -1,5 +1,6 @@
-//! The shares of users in a server's resources, such as connections. Users other than the program's user and root
-//! together get at most half, and each of them a quarter, so they cannot lock out the program's user and root.
+//! The shares of users in a server's resources, such as connections. All users except the program's user and root
+//! together get at most half of a resource, and each of these users at most a quarter. So they cannot lock out the
+//! program's user and root.
 
 /// Returns true if this user is that of the program, or root.
 pub(super) fn is_own(user: u32) -> bool {

@@ -1,4 +1,4 @@
-//! The recording of a process, as a client sees it.
+//! What a process records at present, as its server reports it.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The extension: fields that eventring adds to the header section, after the fixed header. In files of other
-//! programs, all these fields are zero.
+//! The extension of the header: fields that eventring adds to the header section, after the fixed header. In files of
+//! other programs, all these fields are zero.
 //!
 //! All offsets are from the start of the file. A field is a little-endian u64 unless its doc names another type. A
 //! reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known. Each group of

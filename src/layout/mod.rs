@@ -1,8 +1,8 @@
-//! The bytes of the format: constants, offsets and plain values. No I/O, no memory access.
+//! The bytes of the format: constants, offsets and plain values. This module does no I/O and accesses no memory.
 //!
 //! All values are little endian. The first [`header::FIXED_BYTES`] bytes of a file follow the published `RING01`
-//! format. The rest of the header section is eventring's [`extension`], which readers of other programs ignore.
-//! `docs/FORMAT.md` has the same tables for people.
+//! format. The rest of the header section is eventring's [`extension`], which other programs ignore. `docs/FORMAT.md`
+//! has the same tables for people.
 
 pub mod descriptor;
 pub mod extension;

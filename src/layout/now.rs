@@ -1,9 +1,9 @@
 //! The file of the present, `NAME.now`: tables of the open spans, threads, tasks and locks of a program at this moment.
-//! The file is beside the rings of a perf recorder, and still has what the rings have overwritten. `docs/FORMAT.md` has
-//! the same tables for people.
+//! The file is beside the rings of a perf recorder. It still lists a span that is open after the rings have overwritten
+//! the span's events. `docs/FORMAT.md` has the same tables for people.
 //!
 //! The file has a header of words, and then four arrays of cells: threads, locks, spans, tasks. Cells that were never
-//! used take no memory, except those of threads.
+//! used take no memory, except the cells of threads.
 
 /// The first word of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRNOW02");

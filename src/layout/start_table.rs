@@ -1,11 +1,12 @@
-//! The table of start records, at the beginning of the context area of a ring. An event of the type [`START_CODE`]
-//! begins something to which later events belong. The later events carry the seqno of the start as their *tag*, in the
-//! extension word [`TAG_WORD`]. The table keeps the last starts, so that a reader that has missed a start still finds
-//! it. The schema defines what begins: a block, in the published schema of execution events (`schema/exec/`).
+//! The table of start records, at the beginning of the context area of a ring. An event of the type [`START_CODE`] is a
+//! *start event*: later events belong to it. In the published schema of execution events (`schema/exec/`), a start
+//! event begins a block. The later events carry the seqno of their start event as their *tag*, in the extension word
+//! [`TAG_WORD`]. The table keeps the records of the last start events. So a reader that has missed a start event still
+//! finds its record.
 //!
-//! The table has [`ENTRIES`] entries. Each entry has a tag word and a record. The tag words of all entries lie side by
-//! side, so that a reader finds a start among few cache lines. The tag word is 0 while the entry has no valid record.
-//! All offsets are in bytes from the start of the context area. All words are u64, little endian.
+//! The table has [`ENTRIES`] entries. Each entry has a tag word and a record. The tag words of all entries are
+//! adjacent, so that a reader searches only few cache lines. The tag word is 0 while the entry has no valid record. All
+//! offsets are in bytes from the start of the context area. All words are u64, little endian.
 
 use super::header::CONTENT_TYPE_EXEC;
 

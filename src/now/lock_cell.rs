@@ -1,4 +1,5 @@
-//! The cell of a wait for a lock, or of the guard that the wait returns: the meaning of its words, writing, reading.
+//! The cell of a wait for a lock, and later of the guard that the wait returns. The module defines the words of the
+//! cell, and writes and reads them.
 //!
 //! | word | bits | |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The mapped file of the present, as words and cells.
+//! The mapped file with the *tables of the present* (which list what is open now), as words and cells.
 //!
 //! As in `ring::memory`, every reference into the memory is a reference to atomics, because the writer may change the
 //! memory at any time.

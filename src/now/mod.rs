@@ -1,14 +1,14 @@
 //! The present in a file: tables of the open spans, threads, tasks and locks of a program at this moment.
 //!
 //! A ring holds the recent history, and overwrites old events. The tables hold the present state: each open span,
-//! thread, task and lock has a cell that the program updates. The tables remain after the program was killed.
+//! thread, task and lock has a cell that the program updates. The tables stay after the program was killed.
 //! `docs/FORMAT.md` describes the bytes.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `span_cell`, `thread_cell`, `task_cell`, `lock_cell` | the words of a cell: meaning, writing, reading |
 //! | `pair` | two words that change together, also if a signal handler interrupts the change |
-//! | `file` | the recorder whose tables a file has, and the removal of dead recorders' tables |
+//! | `file` | the recorder to which a file belongs, and the removal of the files of dead recorders |
 //! | `memory` | the mapped file |
 //! | `writer` | the tables of a recorder |
 //! | `reader` | reading the tables of another process |

@@ -1,4 +1,4 @@
-//! The cell of an open span: the meaning of its words, writing, reading.
+//! The cell of an open span. The module defines the words of the cell, and writes and reads them.
 //!
 //! | word | bits | |
 //! |---|---|---|
@@ -19,11 +19,11 @@
 //! | 5 | 53–63 | index of the shard that has it |
 //! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
-//! **Order.** Word 0 is stored last when a span begins, and first when it ends. So if a reader gets the same word 0,
-//! without bit 63, before and after it reads the other words, these are the words of this span. Word 3 changes while
-//! the span is open. It describes one enter or exit completely, so each read of it is consistent. Word 3 describes the
-//! thread that entered first, until that thread leaves: so it keeps the thread that polls a task, even if other threads
-//! enter and leave the task's span meanwhile.
+//! **Order.** Word 0 is stored last when a span begins, and first when it ends. A reader loads word 0 before and after
+//! it reads the other words. If word 0 is the same both times, without bit 63, the other words belong to this span.
+//! Word 3 changes while the span is open. It describes one enter or exit completely, so each read of the word is
+//! consistent. Word 3 describes the thread that entered first, until this thread leaves the span. So the word names the
+//! thread that polls a task, even if other threads enter and leave the task's span meanwhile.
 
 use crate::layout::now::CELL_WORDS;
 use crate::ring::mutation::{self, Mutation};

@@ -1,5 +1,5 @@
-//! The cell of a task: the meaning of its words, writing, reading. A task is a span; its task cell has the same index
-//! as its span cell.
+//! The cell of a task. The module defines the words of the cell, and writes and reads them. A task is a span. Its task
+//! cell has the same index as its span cell.
 //!
 //! | word | bits | |
 //! |---|---|---|
@@ -8,17 +8,17 @@
 //! | 2 | 0–52 | span id of the innermost span in which the waking thread was, or 0 |
 //! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong to the same wake |
 //! | 3 | 31 | nobody can wake the task any more |
-//! | 3 | 32–63 | id of the thread that woke it |
+//! | 3 | 32–63 | id of the thread that woke the task |
 //! | 4 | | number of all wakes. Two wakes at the same moment may count as one |
 //! | 5 | 0–7 | bytes of fields |
 //! | 5 | 32–63 | number of polls |
-//! | 6 | | time at which its last poll began, or 0 |
+//! | 6 | | time at which the task's last poll began, or 0 |
 //! | 7–15 | | the first fields of the task's span, encoded as in the event: as many whole fields as have room |
 //!
-//! A task ends with its span. Its cell is then left unchanged.
+//! A task ends with its span. The cell of an ended task stays unchanged.
 //!
-//! A task runs if a thread is in its span. Otherwise the task is woken if the wake of word 1 came after the last poll
-//! began, or if the task was never polled. Else it is idle.
+//! A task has one of three states. It runs if a thread is in its span. Otherwise it is woken if the wake in word 1 came
+//! after the last poll began, or if the task was never polled. In all other cases it is idle.
 
 use super::pair;
 use super::span_cell::{INDEX_BITS, Presence, SpanCell};

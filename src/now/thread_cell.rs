@@ -1,4 +1,4 @@
-//! The cell of a thread: the meaning of its words, writing, reading.
+//! The cell of a thread. The module defines the words of the cell, and writes and reads them.
 //!
 //! | word | bits | |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | 4–7 | | the first 32 bytes of its name, filled with zeros |
 //!
 //! A thread takes a cell by exchanging word 0 for its id with state 0. Then it stores the other words, and then word 0.
-//! No two threads write to a cell at a time: a cell can be taken again only after it was written completely and its
-//! thread has ended.
+//! Two threads never write to a cell at the same time, because a cell can be taken again only after it was written
+//! completely and its thread has ended.
 
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};

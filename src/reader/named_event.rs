@@ -1,4 +1,4 @@
-//! Finding the event whose seqno the newest event has in an extension word.
+//! Finding an event by its seqno, which the newest event has in one of its extension words.
 
 use crate::ring::memory::MappedMemory;
 use crate::ring::observe::{self, Observation};

@@ -1,4 +1,4 @@
-//! The domains of a recorder's events, and the settings that say which of them are recorded.
+//! The domains of a recorder's events, and the settings that select the recorded domains.
 
 use super::config::ContentDescription;
 use std::borrow::Cow;

@@ -5,8 +5,8 @@
 //! recorded. All other cases are handled by `record_slow` or `record_empty_slow`.
 //!
 //! Functions that are not inlined get the four extension words as four arguments, not as an array. An array would pass
-//! through memory. The caller would store it word by word, and the callee would load two words at a time. The processor
-//! cannot serve one load from two pending stores, so the load would have to wait.
+//! through memory. The caller would store the array word by word, and the callee would load two words at a time. The
+//! processor cannot forward two pending stores to one load, so the load would wait.
 
 use super::core::Core;
 use super::payload::{Payload, total_bytes};

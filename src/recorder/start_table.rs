@@ -1,7 +1,8 @@
-//! Keeping start records, in a ring that has the table for them.
+//! Storing start records in the table of start records, if the ring has such a table.
 //!
-//! Only start events reach this code. Their fast path stops at its first condition, the recorder's switch, which has
-//! another value in a ring with the table (`Core::takes_fast_path`). So the table costs other events nothing.
+//! Only start events execute this code. In a ring with the table, the recorder's switch has another value for start
+//! events (`Core::takes_fast_path`). The switch is the first condition of the fast path, so start events take the slow
+//! path. So the table costs other events nothing.
 
 use super::core::Core;
 use crate::layout::extension;

@@ -1,4 +1,4 @@
-//! Fill and commit: the steps that turn a claim into an event that readers see.
+//! Fill and commit: the steps that turn a claim into an event that readers can read.
 
 use super::claim::{Claim, PayloadMemory, SlotWords};
 use super::memory::RingMemory;

@@ -1,6 +1,6 @@
 //! Tests of the lifetime of payloads, under the worst known traffic. The lifetime of a payload is the number of payload
-//! bytes that are recorded after the payload and before it expires. Payload cursors take turns here in an order that no
-//! scheduler would choose for threads.
+//! bytes that are recorded after the payload and before it expires. In these tests, payload cursors take turns in an
+//! order that no scheduler would choose for threads.
 
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;

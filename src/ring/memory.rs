@@ -1,8 +1,8 @@
 //! The memory of a ring, as words and payload bytes.
 //!
-//! Two rules hold for memory that another process writes. First, every Rust reference to it is an `&AtomicU64`: the
-//! language allows that an atomic changes while a reference to it exists. Second, its bytes are copied only by atomics
-//! and by the opaque copies of `arch::copy`.
+//! Two rules hold for memory that another process writes. First, every Rust reference to this memory is an
+//! `&AtomicU64`, because an atomic may change while a reference to it exists. Second, bytes of this memory are copied
+//! only by atomics and by the opaque copies of `arch::copy`.
 
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::layout::{Descriptor, Geometry};

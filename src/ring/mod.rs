@@ -2,7 +2,7 @@
 //!
 //! Everything here works on [`memory::RingMemory`], a region of words and payload bytes. In a program this region is a
 //! mapped file, in unit tests a heap vector, and in model checks a loom or shuttle model. `docs/ARCHITECTURE.md`
-//! explains the steps. `docs/ORDERING.md` explains every pair of orderings that is named here.
+//! explains the steps. `docs/ORDERING.md` explains every pair of memory orderings that this module names.
 
 mod active;
 mod allocation;

@@ -1,4 +1,4 @@
-//! Types for the operating system's answers about files and processes.
+//! Types for the results of system calls about files and processes.
 
 use std::{fmt, io};
 

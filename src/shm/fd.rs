@@ -1,4 +1,4 @@
-//! Types of file descriptors. On systems without file descriptors, an open file takes their place. So functions that
+//! Types of file descriptors. On systems without file descriptors, the types stand for an open file. So functions that
 //! take a descriptor have the same signatures on every system.
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

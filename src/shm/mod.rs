@@ -3,9 +3,9 @@
 //! This layer handles only bytes and files. It does not depend on the format of a ring: callers pass the sizes of the
 //! sections.
 //!
-//! Ring files work on Linux only. `linux/` has the implementation. On other systems, and with `--cfg
-//! eventring_unsupported`, `unsupported.rs` takes its place. It has the same items, so the layers above compile
-//! unchanged. It can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
+//! Ring files work on Linux only, with the implementation in `linux/`. On other systems, and with `--cfg
+//! eventring_unsupported`, `unsupported.rs` replaces `linux/`. It has the same items, so the layers above compile
+//! unchanged. `unsupported.rs` can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
 //!
 //! | file | idea |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `options` | how ring files are made, opened and mapped |
 //! | `location` | where a ring file is to be made |
 //! | `sections` | the sizes of a ring file's sections |
-//! | `answers` | types for the operating system's answers about files and processes |
+//! | `answers` | types for the results of system calls about files and processes |
 //! | `error` | errors of this layer |
 //! | `fd` | types of file descriptors, or their replacement |
 //! | `linux/` | the implementation for Linux |
@@ -55,7 +55,7 @@ pub use name::{ConfigLimits, RingConfig, RingName, RingSize, ShiftLimits};
 pub(crate) use options::OWNER_TIMEOUT;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
-pub use sections::Sections;
+pub use sections::{Sections, WRITE_LOCK_OFFSET};
 pub use system::host_name;
 pub use system::nameless_file;
 pub use system::nameless_memory;
@@ -104,7 +104,3 @@ pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     open_file(path.as_ref()).and_then(io::read_to_string)
 }
-
-/// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
-/// 0, the writer took that lock when it made the file.
-pub const WRITE_LOCK_OFFSET: u64 = 0x198;

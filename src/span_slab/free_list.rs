@@ -1,8 +1,9 @@
-//! The free cells of the span slab. Each thread has a free list of its own, and all threads share one more.
+//! The free cells of the span slab. Each thread has a free list of its own, and all threads share one further list, the
+//! *shared free list*.
 //!
-//! A thread takes a cell from its own free list and puts it back there, without a locked instruction. If its list
-//! gets too long, the thread moves a chain of [`CHAIN`] cells to the shared free list. If its list is empty, it takes
-//! a chain from there.
+//! A thread takes a cell from its own free list and returns the cell to this list, without a locked instruction. If the
+//! list gets too long, the thread moves a chain of [`CHAIN`] cells to the shared free list. If the list is empty, the
+//! thread takes a chain from the shared free list.
 
 use super::SpanSlab;
 use super::cell::link;

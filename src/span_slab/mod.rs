@@ -1,10 +1,10 @@
-//! The span slab: one cell of 16 bytes for each open span; with the feature `context`, 40 bytes.
+//! The span slab has one cell for each open span. A cell has 16 bytes, or 40 bytes with the feature `context`.
 //!
-//! A cell shows whether its span is open, because a closed span is no thread's current span, even if a thread has not
-//! exited it. The cell also holds the call site, and the number of handles of the span. `Span::current()` needs the
-//! call site, because it asks for the metadata of a span by its id. The number of handles shows when the last handle is
-//! dropped, because a `RecorderSubscriber` must then report that the span is closed. A span of a `RecorderLayer` has
-//! one handle, which the layer drops when the `Registry` closes the span.
+//! A cell shows whether its span is open. A closed span is no thread's current span, even if a thread has not exited
+//! it. The cell also holds the call site, and the number of handles of the span. `Span::current()` needs the call site,
+//! because it asks for the metadata of a span by its id. With the number of handles, a `RecorderSubscriber` notices the
+//! drop of the last handle, and then reports that the span is closed. A span of a `RecorderLayer` has one handle, which
+//! the layer drops when the `Registry` closes the span.
 //!
 //! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell

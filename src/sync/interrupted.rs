@@ -2,9 +2,9 @@
 //! that records.
 //!
 //! Such code *interrupts* the thread, and runs to its end before the thread continues. There are two ways to keep the
-//! state consistent for both:
+//! state consistent for the thread and for such code:
 //!
-//! - The state is one word ([`OwnedWord`]). A word is the old one or the new one.
+//! - The state is one word ([`OwnedWord`]). So it always has either its old value or its new value.
 //! - The thread sets a [`Mark`] while it changes the state in several steps. Code that finds the mark set does not
 //!   change the state, or undoes its changes before it ends.
 //!

@@ -1,11 +1,10 @@
 //! Locked sections: code that a thread runs while it holds a lock of this crate, or while it initialises something that
 //! is made once.
 //!
-//! A thread may be interrupted inside such a section by code that records: by its own allocator, if the allocator
-//! records what it does, or by a signal handler. If this code waited for a lock, it could deadlock: the lock may be
-//! held by its own thread, or by a thread that is interrupted in the same way and waits for a lock of this thread. So a
-//! recording call that finds its thread inside a locked section does not wait. It continues without the data that the
-//! lock protects.
+//! Inside such a section, the thread may run other code that records: its own allocator, if the allocator records, or a
+//! signal handler. If this code waited for a lock, it could deadlock. The lock may be held by its own thread, or by
+//! another thread that runs such code and waits for a lock of the first thread. So a recording call that finds its
+//! thread inside a locked section does not wait. It continues without the data that the lock protects.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

@@ -1,5 +1,6 @@
 //! The atomics of `std`, or in models the atomics of the model checker (`tests/models/src/checker.rs`). Other files
-//! import them from here. The modules beside them hold what threads, and code that interrupts a thread, share.
+//! import the atomics from this module. The modules of this folder hold state that threads share with each other, or
+//! with code that interrupts them.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod interrupted;

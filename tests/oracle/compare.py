@@ -30,8 +30,10 @@ class Report:
     def __init__(self, limit=5):
         self.values, self.answers, self.differences, self.limit, self.shown = 0, 0, 0, limit, {}
     def equal(self, where, path, theirs, mine):
-        """Both values, to the last leaf."""
-        if isinstance(theirs, dict) and isinstance(mine, dict):
+        """Both values, to the last leaf. What is the same text as a whole counts as one value."""
+        if type(theirs) is type(mine) is dict and theirs == mine and repr(theirs) == repr({key: mine[key] for key in theirs}):
+            self.values += 1
+        elif isinstance(theirs, dict) and isinstance(mine, dict):
             for key in list(theirs) + [key for key in mine if key not in theirs]:
                 self.equal(where, "%s.%s" % (path, key), theirs.get(key, "(none)"), mine.get(key, "(none)"))
         elif isinstance(theirs, list) and isinstance(mine, list) and len(theirs) == len(mine):
@@ -149,6 +151,11 @@ class Input:
         said = {perf.THREAD_STARTED: (), perf.THREAD_ENDED: (), perf.SPAN_FOLLOWS_FROM: (),
                 perf.EVENT: SITE, perf.CALL_SITE: SITE}.get(code, SITE[:3])
         payload.update((key, getattr(site, key) if site else None) for key in said)
+        flags = event.ext[3] & 0xffff
+        if code == perf.SPAN_NEW and flags & perf.SCOPE or code == perf.SPAN_EXIT and flags & perf.CLOSES:
+            payload["kind"] = "scope"
+        if code == perf.SPAN_EXIT and flags & perf.WITH_PARENT:
+            payload["ended"] = "with its parent"
         if code in (perf.SPAN_NEW, perf.SPAN_FOLLOWS_FROM):
             payload["parent" if code == perf.SPAN_NEW else "follows"] = event.ext[1] or None
         if code in (perf.SPAN_NEW, perf.SPAN_RECORD, perf.EVENT):
@@ -236,6 +243,11 @@ class Input:
         names = ("refused_claims", "lapped_claims", "skipped_chunks", "record_errors", "table_overflows")
         counters = [answer["extension"]["counters"][name] for name in names]
         self.report.equal(where, "counters", counters, list(ring.header["counters"][:5]))
+    def fulfil(self, condition):
+        """How many spans, records and typed events fulfil a condition: so often it fires."""
+        subjects, model, holds = choose.Subjects(self.model, self.schemas), self.model, choose.Condition(condition).holds
+        return sum(map(holds, [*map(subjects.span, model.spans.values()), *map(subjects.record, model.records),
+                               *map(subjects.typed, model.typed)]))
     def find(self, condition):
         subjects, tree = choose.Subjects(self.model, self.schemas, alone=True), choose.Condition(condition, True)
         records, mine = {id(record.event): record for record in self.model.records}, []
@@ -328,6 +340,9 @@ def compare(paths, report=None, limit=12):
     return report
 
 if __name__ == "__main__":
+    if "ORACLE_CONDITION" in os.environ:
+        print(Input(sys.argv[1].split(","), Report()).fulfil(os.environ["ORACLE_CONDITION"]))
+        sys.exit()
     total = Report()
     for argument in sys.argv[1:]:
         compare(argument.split(","), total, int(os.environ.get("ORACLE_SELECTIONS", 12)))

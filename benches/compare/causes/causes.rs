@@ -1,4 +1,4 @@
-//! A server of one worker, in which requests are slow for six causes. It says when each of them happened.
+//! A server with one worker, in which requests are slow for six causes. It prints the time of each slow request.
 //!
 //!     causes none|eventring|DIRECTORY        with the feature `dial9`, a directory is for its segments
 

@@ -1,4 +1,4 @@
-//! The server of docs/COMPARE.md with dial9. A line that is there for the recording ends with the mark //T.
+//! The server of docs/COMPARE.md with dial9. Each line that only the recording needs ends with the mark //T.
 
 use dial9::Dial9HandleTokioExt as _; //T
 use dial9::RecorderPipelineExt as _; //T

@@ -1,4 +1,4 @@
-//! The server of docs/COMPARE.md with eventring. A line that is there for the recording ends with the mark //T.
+//! The server of docs/COMPARE.md with eventring. Each line that only the recording needs ends with the mark //T.
 
 use std::time::{Duration, Instant};
 use tracing::info_span; //T

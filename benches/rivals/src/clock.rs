@@ -1,4 +1,4 @@
-//! Time stamps: the clock of recorders, beside the system's clocks.
+//! The cost of time stamps: the clock of recorders, compared with the system's clocks.
 
 use crate::Medians;
 use crate::interleave::Cases;

@@ -1,5 +1,6 @@
-//! The latency from a process that records an event to another process that reads it. It is the time from the event's
-//! time stamp until the payload has been copied. The reader is a forked process that polls without pause.
+//! The latency between a process that records an event and another process that reads the event. The latency is the
+//! time from the event's time stamp until the payload has been copied. The reader is a forked process that polls
+//! without pause.
 
 use crate::Medians;
 use crate::reference::{ReferenceRing, realtime_nanos};

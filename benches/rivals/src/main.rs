@@ -5,8 +5,8 @@
 //! measured, and the file is `rivals-recording-scanning.json`.
 //!
 //! Each number is the median of many short batches. The cases take turns, one batch each. A line with a target has a
-//! second number, in brackets: the same result, computed from the 5th percentiles instead of the medians. Numbers of
-//! different runs cannot be compared. See `docs/COST.md`.
+//! second number, in brackets. It is the same result, computed from the 5th percentiles instead of the medians. Numbers
+//! of different runs cannot be compared. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 // The measurements write one file, into the target directory.

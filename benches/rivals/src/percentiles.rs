@@ -1,5 +1,6 @@
-//! The spread of single calls, by the method that Quill publishes for its own: a thread makes 20 calls one after
-//! another, divides the time by 20, pauses, and repeats this many times. With one thread, and with four at once.
+//! The spread of the times of single calls, measured by the method of Quill's published benchmark. A thread makes 20
+//! calls one after another, divides the time by 20, pauses, and repeats this many times. The benchmark runs with one
+//! thread, and with four threads at the same time.
 
 use crate::Medians;
 use crate::floors::ticks;

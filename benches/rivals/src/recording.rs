@@ -1,4 +1,4 @@
-//! One thread records, beside the original C algorithm.
+//! The cost of recording with one thread, compared with the original C algorithm.
 
 use crate::Medians;
 use crate::interleave::{Cases, median};

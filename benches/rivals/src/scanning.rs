@@ -1,4 +1,4 @@
-//! Reading a ring, beside plain copies of the same memory.
+//! The cost of reading a ring, compared with plain copies of the same memory.
 
 use crate::Medians;
 use crate::interleave::Cases;

@@ -1,8 +1,8 @@
-//! Recorders of other projects. Each is set up as its documentation says. If a recorder writes to a file, the file is
-//! temporary.
+//! Recorders of other projects. Each is set up as its documentation describes. If a recorder writes to a file, the file
+//! is temporary.
 //!
-//! The recorders work in different ways; a comment at each says how. The measured time is only that of the thread that
-//! makes spans.
+//! The recorders work in different ways, which a comment at each recorder describes. Only the time of the thread that
+//! makes spans is measured.
 
 use crate::Medians;
 use crate::interleave::Cases;

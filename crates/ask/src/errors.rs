@@ -1,4 +1,4 @@
-//! Errors in log records, by their place in the program.
+//! Errors in log records, grouped by their place in the program's source.
 
 use crate::flag::BURST_ERRORS;
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};

@@ -1,4 +1,4 @@
-//! Cutting an answer to a number of bytes.
+//! Limiting an answer to a number of bytes.
 
 /// A part of an answer, in one of its sections.
 pub(crate) struct Part {

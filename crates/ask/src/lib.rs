@@ -1,8 +1,8 @@
 //! A first look at a recording: recorded events, losses and red flags, in an answer of bounded size.
 //!
-//! [`ask`] reads a capture. [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write as much of the answer as fits
-//! into a number of bytes, the most important parts first. The memory grows only with the open spans and with the tasks
-//! that have not ended.
+//! [`ask`] reads a capture. [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write the most important parts of the
+//! answer first, and only as much as fits into a given number of bytes. The memory of [`ask`] grows only with the
+//! number of open spans and of tasks that have not ended.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;
@@ -17,34 +17,34 @@
 //! | `collect` | one pass over the events: counts, names of spans, errors, pauses |
 //! | `names` | the spans of one name |
 //! | `task_kinds` | the kind of a task |
-//! | `step` | whether and when durations have become longer |
+//! | `step` | the test whether durations have become longer, and when |
 //! | `errors`, `pauses` | bursts of errors, times without events |
 //! | `flag` | the kinds of red flags, with their thresholds |
 //! | `find/` | the search for red flags: in the counts, in tasks, and in blocks |
-//! | `command` | the next command for a flag |
+//! | `next_command` | the next command for a flag |
 //! | `look` | the answer, with its parts in order of importance |
-//! | `fit` | cutting the answer to a number of bytes |
+//! | `fit` | limiting the answer to a number of bytes |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod collect;
-mod command;
 mod errors;
 mod find;
 mod fit;
 mod flag;
 mod look;
 mod names;
+mod next_command;
 mod pauses;
 mod step;
 mod task_kinds;
 #[cfg(test)]
 mod tests;
 
-pub use command::command_line;
 pub use flag::{Flag, FlagKind};
 pub use look::{BUDGET_MIN_BYTES, FirstLook, LookAnswer};
+pub use next_command::command_line;
 
 use collect::Collected;
 use eventring_capture::recording::{CaptureRecording, replay_capture};

@@ -1,4 +1,5 @@
-//! Whether and when the durations of a name have become longer: medians of neighbouring spans, in bounded memory.
+//! The test whether the durations of a name have become longer, and when. It compares medians of neighbouring spans, in
+//! bounded memory.
 
 use crate::flag::STEP_NANOS;
 use eventring_capture::numbers::median;

@@ -1,5 +1,5 @@
-//! The kind of a task: its name without numbers, and the place that spawned it. (The spans of all tasks have the same
-//! name.)
+//! The kind of a task. Tasks are of one kind if they have the same name (without its digits), and the same place in the
+//! source spawned them. (The span of every task is called `task`, so the span's name does not distinguish tasks.)
 
 use crate::names::Names;
 use eventring::schema::perf::PerfEvent;

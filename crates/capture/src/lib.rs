@@ -5,7 +5,8 @@
 //! reads such a file, even a truncated one, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the
 //! bytes.
 //!
-//! Three kinds of threads make a capture, so that a slow disk or a high level of compression costs no events:
+//! Three kinds of threads make a capture, so that a slow disk or strong compression seldom delays the copying of
+//! events:
 //!
 //! ```text
 //! rings ── copy ──▶ encoding (one or more threads) ──▶ run, output ──▶ files
@@ -16,6 +17,7 @@
 //! | folder | idea |
 //! |---|---|
 //! | `format/` | the bytes of a capture file |
+//! | `condition/` | conditions on spans and events |
 //! | `select/` | selecting a part of the events |
 //! | `read/` | reading captures |
 //! | `files/` | making files under a name |
@@ -27,7 +29,7 @@
 //! | `text` | making untrusted text safe for a terminal |
 //! | `wall_times` | the durations of many spans, and their percentiles |
 //!
-//! Each folder uses those above it in this table, and none below.
+//! With few exceptions, a folder uses only folders above it in this table.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]

@@ -1,5 +1,5 @@
-//! The handling of Ctrl-C, SIGTERM and SIGHUP: the first signal asks the program to finish, and the last ends it
-//! immediately. For most verbs, the second signal is the last.
+//! The handling of Ctrl-C, SIGTERM and SIGHUP: the first signal asks the verb to finish, and a later signal ends the
+//! program immediately. For most verbs, this is the second signal.
 
 use super::exit::Failure;
 use eventring::internal::shm;

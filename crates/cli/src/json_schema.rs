@@ -1,8 +1,8 @@
 //! `eventring VERB --json-schema`: the schemas of the `--json` output of all verbs.
 //!
-//! Each schema is made from the type that the verb prints, so schema and output cannot differ. If the output is lines,
-//! the schema describes one line. The number at the end of `$id` grows when a field is removed or changes its meaning,
-//! and not when a field is added.
+//! Each schema is made from the type that the verb prints, so schema and output cannot differ. If the output is JSON
+//! lines, the schema describes one line. The number at the end of `$id` is a version. It grows when a field is removed
+//! or changes its meaning, and not when a field is added.
 
 use super::exit::Exit;
 use crate::args::limit::Cut;

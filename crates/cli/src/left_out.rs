@@ -1,4 +1,4 @@
-//! Messages about verbs and formats without which the program was built.
+//! Messages about verbs and formats that were left out when the program was built.
 
 use crate::exit::{Exit, Failure};
 use std::ffi::OsString;

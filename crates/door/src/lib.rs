@@ -1,8 +1,9 @@
-//! Lets connections in, within bounds, for servers of which `hyper` reads the requests.
+//! Accepts connections for servers that read requests with `hyper`, and limits the connections that wait.
 //!
-//! A connection waits at the [`Door`] until its server lets it in. Only so many wait, and each only a few seconds: if
-//! more come, or the system has no more file descriptors, the one that has waited longest is closed. So connections
-//! that ask for nothing shut nobody out.
+//! An accepted connection waits at the [`Door`] until its server has checked the request and admits the connection. The
+//! number of waiting connections is limited, and each waits only a few seconds. If there are too many, or the system
+//! has no file descriptor left, the connection that has waited longest is closed. So connections without a request
+//! cannot exclude other clients.
 
 #![forbid(unsafe_code)]
 

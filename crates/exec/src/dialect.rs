@@ -1,11 +1,11 @@
-//! Earlier schemas of execution events, which are read as the present schema.
+//! Earlier schemas of execution events. The reader converts their events to the present schema.
 //!
 //! | hash | time | differs by |
 //! |---|---|---|
 //! | `8933f907…23f3` | since 2025-08-27 | |
-//! | `51be78e0…f276` | August 2025 | as the next one, with RECORD_ERROR, so that all codes are larger by one |
+//! | `51be78e0…f276` | August 2025 | as the next row, but with RECORD_ERROR, so that all codes are larger by one |
 //! | `ddc58d9a…016b` | until August 2025 | no RECORD_ERROR; BLOCK_START of 392 bytes; one event TXN_START of 320 bytes instead of codes 10 to 13 |
-//! | any other | | as in its schema text: events and fields are found by their names |
+//! | any other | | events and fields are found by their names in the schema text |
 
 use eventring::files::CONTENT_TYPE_EXEC;
 use eventring::internal::Resolution;

@@ -1,4 +1,4 @@
-//! Header fields that only the header's hash proves.
+//! The newer fields of headers. Only the hash of a header shows whether the header has these fields.
 
 use crate::rlp::RlpList;
 use crate::values::Block;

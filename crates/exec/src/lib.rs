@@ -4,24 +4,24 @@
 //! log, call frame and access, and later the decisions of consensus. [`BlockBuilder`] makes [`Block`]s from the events,
 //! [`CommitTracker`] follows the blocks until they are final, and [`Blocks`] does both for a ring or a file.
 //!
-//! Faulty events lead to a value, a [`Problem`], and never to a panic. A block with missing parts is delivered too, and
-//! is not marked complete.
+//! For faulty events, these types return a [`Problem`], and never panic. They also return a block with missing parts,
+//! which is then not marked as complete.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `values/` | the types of a block |
-//! | `builder/` | from events to blocks |
-//! | `wanted`, `problem`, `names` | the parts that are read, the problems, names of codes |
+//! | `builder/` | building blocks from events |
+//! | `wanted`, `problem`, `names` | the parts of a block that are read, the problems, names of codes |
 //! | `dialect` | earlier schemas |
 //! | `computed` | cumulative gas, blooms, prices, addresses |
-//! | `later_fields`, `rlp` | header fields that only the header's hash proves |
-//! | `commit` | proposed, voted, finalized, verified, abandoned |
+//! | `later_fields`, `rlp` | newer header fields: the header's hash shows whether the header has them |
+//! | `commit` | the commit states: proposed, voted, finalized, verified, abandoned |
 //! | `source` | the sources of events |
 //! | `stream` | blocks for async programs (feature `stream`) |
 //! | `blocks/`, `pending` | blocks of a ring or a file, and their last states |
 //! | `history/` | files of the published system: EVCAP_01, archives of blocks |
 //! | `stand_in` | recording stored events again, as a stand-in for a node |
-//! | `json/`, `summary` | a block as JSON, and the figures of many blocks |
+//! | `json/`, `summary` | a block as JSON, and statistics of many blocks |
 //! | `alloy/` | blocks as types of the alloy crates (feature `alloy`) |
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The problems that the events of a block can have. Each problem is a value; nothing here panics.
+//! The problems that the events of a block can have. Each problem is a value. No function of this module panics.
 
 use crate::names::{reject_reason, txn_reject_reason};
 use std::fmt;

@@ -2,14 +2,14 @@
 //!
 //! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
 //! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
-//! capture. All formats show the same spans with the same nanoseconds, because all of them use
+//! capture. All formats show the same spans with the same times in nanoseconds, because all of them use
 //! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that it reads.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `formats/` | the formats, and the writer of each |
 //! | `options` | the way in which an export shows a capture |
-//! | `outline` | the first pass over a capture for a trace: which slices nest, and which ends are missing |
+//! | `outline` | the first pass over a capture for a trace: which slices nest, and which slices have no end |
 //! | `trace_builder/` | the second pass over a capture: tracks, slices, instants, counters |
 //! | `slices/` | the slices of open spans, their rows, and the arrows between them |
 //! | `stacks` | stacks of names, with their times |
@@ -18,7 +18,7 @@
 //! | `args` | fields and payloads as named values |
 //! | `names` | the names under which spans are shown |
 //! | `losses` | the times in which events were lost |
-//! | `exec/` | execution events: the block of each, and the rings that have them |
+//! | `exec/` | execution events: the block of each event, and the rings with such events |
 //! | `summary/` | counts and percentiles |
 //! | `bits` | sets of numbers |
 

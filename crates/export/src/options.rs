@@ -1,6 +1,6 @@
-//! The way in which an export shows a capture.
+//! The options of an export, such as the tracks of a trace.
 //!
-//! The command line takes the names of views and weights, and their help texts, from these types.
+//! The command line gets the names of views and weights, and their help texts, from these types.
 
 use super::names::Names;
 

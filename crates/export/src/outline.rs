@@ -1,7 +1,7 @@
-//! The first pass over a capture for a trace. It finds two facts that the second pass needs at the begin of a slice,
-//! and that are certain only at its end: whether the slice nests, and whether its end was lost.
+//! The first pass over a capture for a trace. It finds two facts about each slice: whether the slice nests, and whether
+//! its end was lost. The second pass needs these facts at the start of the slice, but they are certain only at its end.
 //!
-//! The pass keeps at most one bit for each span slice or span, and the exceptions.
+//! The pass keeps at most one bit for each span slice or span, and a list of those that do not nest or have no end.
 
 use super::bits::BitSet;
 use super::losses::{Loss, LossCollector};

@@ -1,5 +1,5 @@
-//! A connection to a stream of NATS JetStream. The functions of this module wait for the broker; the connection has a
-//! thread of its own.
+//! A connection to a stream of NATS JetStream. The functions of this module block until the broker answers. The
+//! connection has a thread of its own.
 
 use super::connect::{ANSWER_TIME, StreamOptions, first_connection, stream_of};
 use async_nats::Client;

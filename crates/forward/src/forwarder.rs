@@ -1,4 +1,4 @@
-//! A recorder's events, as batches, to their stream.
+//! Sending a recorder's events, as batches, to their stream.
 
 use super::broker::EventStream;
 use super::program::SpanRings;

@@ -1,13 +1,13 @@
-//! Forwarding: events leave their host in batches, through a stream of NATS JetStream, and become captures again.
+//! Forwarding: events are sent to another host in batches, through a stream of NATS JetStream, and are captures there.
 //!
 //! A batch is a whole capture file of at most 1 MiB; `docs/FORWARD.md` has its format, the subjects and the headers.
 //! [`forward`] sends the batches of one recorder, and [`Receiver`] makes a capture file from a stream. All state is in
 //! the stream and in the receiver's file:
 //!
-//! - A forwarder begins where the last batch of its subject ends. With each batch, it sends the sequence number that it
-//!   expects of the last batch, and the broker refuses the batch if another batch is the last. So no batch is stored
-//!   twice or left out.
-//! - A receiver writes each batch's place into its file, and begins after the last place.
+//! - A forwarder begins where the last batch of its subject ends. With each batch, it sends the sequence number of the
+//!   batch that it expects to be the last in the stream. The broker refuses the new batch if another batch is the last.
+//!   So no batch is stored twice or left out.
+//! - A receiver writes the position of each batch in the stream into its file, and begins after the last position.
 //! - Events that were overwritten before they were forwarded become a gap with their exact seqnos, as in any capture.
 //!
 //! While the broker cannot be reached, the events wait in their rings. The recording program never waits.
@@ -18,10 +18,10 @@
 //! | `broker` | a connection to a stream: its last batch, publishing, fetching |
 //! | `subject` | the subject of a recorder's batches |
 //! | `sender` | sending one batch exactly once |
-//! | `program` | the rings of a program with the spans in which its typed events were recorded |
-//! | `forwarder` | a recorder's events, as batches, to their stream |
-//! | `watched` | the caller of a forwarder, who gets its progress and may end it |
-//! | `receiver` | a stream, as a capture file |
+//! | `program` | the rings of a program, and the spans in which its typed events were recorded |
+//! | `forwarder` | sending a recorder's events, as batches, to their stream |
+//! | `watched` | reporting the progress to the caller of a forwarder, who may also end it |
+//! | `receiver` | writing a stream to a capture file |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::exit, clippy::print_stderr, clippy::print_stdout))]

@@ -1,4 +1,4 @@
-//! A stream, as a capture file.
+//! Writing a stream to a capture file.
 
 use super::broker::{BatchesOfStream, EventStream, StoredBatch};
 use super::subject::{check_subject, filter_of};

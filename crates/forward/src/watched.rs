@@ -1,4 +1,4 @@
-//! The progress of a forwarder, and its caller, who gets it and may end it.
+//! The caller of a forwarder: the caller gets the forwarder's progress, and may end the forwarder.
 
 use eventring_capture::batches::Batch;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! One client: requests in, messages out. Only its own task ever waits for it.
+//! One client: its requests, and the messages to it. Only the client's own task ever waits for the client.
 
 use crate::hub::{At, ClientSlot, Hub, room};
 use crate::messages::{Lost, NO_ID, failure, notification};

@@ -1,17 +1,17 @@
 //! Blocks and logs for WebSocket clients: `eth_subscribe` of JSON-RPC, from execution events.
 //!
 //! [`Gateway`] listens, and sends the updates of [`Blocks`] to each subscription. A gap is reported, and the connection
-//! stays open. All clients share one history of notifications, and each subscription has a place in it: a slow client
-//! delays nobody, takes no memory, and gets a report of its losses if it falls too far behind.
+//! stays open. All clients share one history of notifications, and each subscription has a position in it. So a slow
+//! client delays nobody and takes no memory. If the client falls too far behind, it gets a report of its losses.
 //!
-//! `eventring-door` lets the connections in; the tasks of `tokio` serve them.
+//! The crate `eventring-door` accepts the connections, and tasks of `tokio` serve them.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `visit` | a connection, from its request to its end |
-//! | `client` | one client: requests in, messages out |
+//! | `visit` | one connection, from its request to its end |
+//! | `client` | one client: its requests, and the messages to it |
 //! | `requests`, `messages` | JSON-RPC |
-//! | `turns` | the order of the clients' turns |
+//! | `turns` | the order in which clients get their messages |
 //! | `hub`, `notification` | the last notifications, which all clients share |
 //! | `params`, `subscription` | a subscription's parameters and messages |
 //! | `render` | headers and logs as Ethereum nodes write them |

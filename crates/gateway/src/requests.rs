@@ -1,4 +1,4 @@
-//! What a client asks for.
+//! The requests of clients.
 
 use crate::client::{Client, End};
 use crate::messages::{NO_ID, failure, notification, success};

@@ -1,4 +1,5 @@
-//! The options bound the memory of the engine, whatever a ring holds. Spans and names without room are counted.
+//! Tests that the options bound the memory of the engine, whatever a ring holds. If there is no room for a span or a
+//! name, it is only counted.
 
 use super::fixture::{START, StreamFixture};
 use super::observation::Observation;

@@ -3,9 +3,9 @@
 //! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a span that
 //! was closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between
 //! the calls, [`LiveState`] has the open spans, and the counts of spans and events of the last seconds. The engine
-//! begins with the oldest events in the rings, so its state includes the spans that were opened before.
+//! begins with the oldest events in the rings, so its state includes spans that were created before the engine began.
 //!
-//! The memory of the engine is bounded ([`LiveOptions`]). Spans and names without room are counted.
+//! The memory of the engine is bounded ([`LiveOptions`]). If there is no room for a span or a name, it is only counted.
 //!
 //! ```
 //! use eventring_live::{Live, LiveOptions, Observation};
@@ -36,9 +36,9 @@
 //! | file | idea |
 //! |---|---|
 //! | `options` | the limits |
-//! | `core/` | what is known beside the spans of the replay: counts, tables of the present, the order of open spans |
+//! | `core/` | counts, tables of the present, the order of open spans |
 //! | `state/` | questions about the present: open spans, threads, what tasks do |
-//! | `observation` | observations: things that the engine saw |
+//! | `observation` | observations: the events that the engine reports to its caller |
 //! | `conditions/` | conditions that are tested on each occurrence, and at ages of open spans and tasks |
 //! | `engine/` | reading rings without end, a capture up to a time, or nothing but tables of the present (`looks`) |
 

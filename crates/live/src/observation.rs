@@ -1,6 +1,6 @@
-//! Observations: things that the engine saw.
+//! Observations: what the engine reports to its caller, such as closed spans, log records and losses.
 //!
-//! The parts of an observation borrow from the event. Names, fields and payloads are decoded on demand.
+//! The parts of an observation borrow from the event that was read. Names, fields and payloads are decoded on demand.
 
 use crate::state::open::span_name;
 use crate::state::task_phase::TaskPhase;

@@ -1,4 +1,4 @@
-//! Rates are counts divided by the length of the time in which no event is missing.
+//! Tests of rates. A rate is a count divided by the length of the time in which no event is missing.
 
 use super::fixture::{START, StreamFixture};
 use super::observation::Observation;

@@ -7,9 +7,9 @@
 //! | file | idea |
 //! |---|---|
 //! | `field_types` | the first pass: names and types of fields |
-//! | `tables/` | the second pass over a capture: which table gets which row |
-//! | `columns/` | the columns of a table, with the pending rows |
-//! | `row_groups` | the thread that writes row groups, and the files |
+//! | `tables/` | the second pass over a capture: the rows of each table |
+//! | `columns/` | the columns of a table, with the rows that are not written yet |
+//! | `row_groups` | the thread that writes row groups to the files |
 //! | `arrow/` | the same tables as Arrow arrays, of a capture or of live rings |
 //! | `seqno_counts` | the counts of each ring's seqnos, for users of Arrow arrays |
 

@@ -6,7 +6,7 @@
 //! | `schema` | the recorded events: switches, wake-ups, system calls, stacks |
 //! | `frame` | a frame of a stack, with its name |
 //! | `frames` | the last stack of each thread of a capture, with names |
-//! | `record/` | the recording: from the kernel's records to events in rings (Linux on x86-64 and ARM64) |
+//! | `record/` | recording the kernel's records as events in rings (Linux on x86-64 and ARM64) |
 //! | `line/` | the time line of each thread |
 //! | `by_span/` | the time of threads, and their samples, by the span that they were in |
 //! | `why/` | why a span was slow |

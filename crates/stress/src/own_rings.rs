@@ -1,8 +1,8 @@
-//! Tests must not make rings in the user's ring directory, where rings of running services may be.
+//! Protection of the user's ring directory, where rings of running services may be. Tests must not make rings there.
 //!
-//! Before `main`, each program with this crate sets the directory for names without `/` to one in which nobody can make
-//! a file. Child processes inherit this setting. So a test that needs such names must set `EVENTRING_DIR` of a child
-//! process to a directory of its own.
+//! A ring name without `/` is a name in the ring directory. Before `main`, each program with this crate sets the ring
+//! directory to one in which nobody can make a file. Child processes inherit this setting. So a test that needs names
+//! without `/` must set `EVENTRING_DIR` of a child process to a directory of its own.
 
 /// The ring directory of all programs that are tests or were started by one, unless a test says otherwise.
 pub const NOWHERE: &str = "/dev/null/rings";

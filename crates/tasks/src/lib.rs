@@ -1,7 +1,8 @@
-//! What the tasks of a program do and wait for: polls, wakes, places of awaits, and tasks that wait for each other. A
-//! task is a span that the crate `eventring-tokio` has recorded; that crate's page lists the events.
+//! The state of a program's tasks: polls, wakes, places of awaits, and tasks that wait for each other. A task is a span
+//! that the crate `eventring-tokio` has recorded. The page of `eventring-tokio` lists its events.
 //!
-//! The memory grows only with the open tasks and with [`Question::finished_max`]. All counts are exact.
+//! The memory grows only with the number of tasks that have not ended, and with [`Question::finished_max`]. All counts
+//! are exact.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;
@@ -17,17 +18,17 @@
 //! | file | idea |
 //! |---|---|
 //! | `phase` | the phase of a task, and when it began |
-//! | `losses` | the time since which no event can be lost |
+//! | `losses` | the time after which no event can be lost |
 //! | `open` | the tasks that have not ended, and the effect of each record on them |
-//! | `seen` | names and fields of the records |
+//! | `seen` | the names and fields of records of tasks |
 //! | `task` | the counts and times of one task |
 //! | `collect` | the effect of each event on the tasks' counts and locks |
 //! | `latency` | times from wake to poll, counted in bounded memory |
 //! | `locks` | which tasks wait for and hold which locks, and cycles of tasks |
-//! | `place` | the innermost span that is open in a task |
+//! | `place` | the place where a task waits: its innermost open span |
 //! | `present` | the tasks that tables of the present show at the end |
 //! | `finished` | the tasks that have ended: some are kept, and all are counted |
-//! | `question` | which tasks are asked about |
+//! | `question` | the question, which selects tasks |
 //! | `answer` | the answer, and its JSON |
 
 #![forbid(unsafe_code)]

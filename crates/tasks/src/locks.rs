@@ -1,4 +1,4 @@
-//! Which tasks wait for which lock, and which task holds it.
+//! The locks of a program: the tasks that wait for each lock, and the task that holds it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

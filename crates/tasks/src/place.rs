@@ -1,4 +1,4 @@
-//! The innermost span that is open in a task: the place of its await.
+//! The place where a task waits, which is the innermost open span in the task.
 
 use eventring::tracing::{Span, SpanId, SpanReplay};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Which tasks are asked about, and in which order.
+//! The question: which tasks the answer has, and in which order.
 
 /// The order of the tasks: the first have most of this.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

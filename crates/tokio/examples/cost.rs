@@ -1,4 +1,5 @@
-//! What a poll and a wake of a task cost, recorded and not: the fastest twentieth of many rounds, in nanoseconds.
+//! The cost of a poll and a wake of a task, with and without recording: the fastest twentieth of many rounds, in
+//! nanoseconds.
 
 use eventring::tracing::{PerfRecorder, RecorderSubscriber};
 use eventring_tokio::Task;

@@ -1,4 +1,4 @@
-//! The hooks of tokio's unstable features. They see every task, also those that other crates spawn.
+//! The hooks of tokio's unstable features. Tokio calls them for every task, also for tasks that other crates spawn.
 
 use crate::record::{NewTask, task_span};
 use std::cell::Cell;

@@ -1,9 +1,9 @@
 //! Records what every tokio task does and waits for, as spans and events of `tracing`. Eventring's subscriber or layer
 //! records these to a ring, where `eventring tasks` finds them, live and after the program was killed.
 //!
-//! A task is a root span: target `eventring::task`, name `task`. Each poll is an enter and an exit of the span, so all
-//! spans of a poll are children of the task's span. Each wake is an event of the span, and so is the loss of the task's
-//! last waker while the task waits.
+//! A task is a root span: target `eventring::task`, name `task`. Each poll is an enter and an exit of the span, so the
+//! spans of a poll are descendants of the task's span. Each wake is an event of the span. If the last waker of a
+//! waiting task is dropped, this is an event of the span, too.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -14,20 +14,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! If the subscriber does not want the target `eventring::task`, a task costs one branch for each poll, and nothing
-//! else.
+//! If the subscriber disables the target `eventring::task`, a task costs one branch for each poll, and nothing else.
 //!
 //! | what is recorded | how |
 //! |---|---|
 //! | a task | span `task` with `name`, `spawned_at`, `kind`, and at its end `outcome`: `done`, `cancelled` or `panicked` |
-//! | who spawned it | the span follows from the current span of the spawner |
-//! | a wake | event `woken` of the span; the waker is the innermost span of the thread that records the event |
-//! | that nobody can wake it | event `unwakeable`: the task waits, and all clones of its waker are dropped |
-//! | its locks | events `lock_wait`, `lock_held`, `lock_free` of [`sync`] |
+//! | the spawner of a task | the task's span follows from the current span of the spawner |
+//! | a wake of a task | event `woken` of the task's span; the waker is the innermost span of the recording thread |
+//! | a task that nobody can wake | event `unwakeable`: the task waits, and all clones of its waker are dropped |
+//! | the locks of a task | events `lock_wait`, `lock_held`, `lock_free` of [`sync`] |
 //! | workers | events `parked` and `unparked` of the target `eventring::worker`, see [`instrument`] |
 //!
 //! A layer that sends its records to a task of this crate must filter out the target `eventring::task`. Otherwise each
-//! wake of that task makes another event.
+//! wake of this task makes another event, which wakes the task again.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

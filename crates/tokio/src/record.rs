@@ -1,5 +1,5 @@
-//! The span of a task, and its events. The events go to the subscriber that has the span, whichever thread records
-//! them.
+//! The span of a task, and the events of this span. The events go to the subscriber that created the span, whichever
+//! thread records them.
 
 use std::fmt;
 use std::panic::Location;

@@ -1,13 +1,14 @@
 //! The waker of a task. It records and forwards wakes, and records the loss of the last waker.
 //!
-//! The inner future gets a [`TaskWaker`]. Its clones are clones of one `Arc`, so its `Drop` runs when the last clone is
-//! dropped. A poll that is woken while it runs keeps its waker for the next poll. A later wake that consumes the only
-//! clone gives a waker back. In both cases the next poll allocates nothing.
+//! The inner future gets a [`TaskWaker`]. All clones of the waker are clones of one `Arc`, so its `Drop` runs when the
+//! last clone is dropped. If a task is woken while it is polled, the next poll uses the same waker. If a wake consumes
+//! the only clone, the waker is returned to the task. In both cases the next poll allocates nothing.
 //!
-//! No wake is lost. `is_woken` changes by `swap` alone, which both acquires and releases. A wake that finds it false
-//! has synchronised with the last poll's `swap`, so it knows the current outer waker, and wakes it. A wake that finds
-//! it true follows a wake that has woken the outer waker, and precedes the next poll: this poll's `swap` follows both
-//! wakes, so the poll sees everything that happened before them. `waker_model` tests the interleavings.
+//! No wake is lost. `is_woken` changes only by `swap`, which both acquires and releases. If a wake finds `is_woken`
+//! false, it has synchronised with the last poll's `swap`. So the wake reads the current outer waker, and wakes it. If
+//! a wake finds `is_woken` true, an earlier wake has woken the outer waker, and the next poll has not begun. The `swap`
+//! of the next poll follows both wakes, so the poll sees everything that happened before them. `waker_model` tests the
+//! interleavings.
 
 use super::primitives::{AtomicBool, Mutex, MutexGuard};
 use super::record::Recorded;

@@ -1,5 +1,5 @@
-//! The waker's unchanged source in random schedules of `shuttle`: an executor that polls a task with one outer waker
-//! and then another, and threads that wake the task, or drop their clone of its waker.
+//! Tests of the waker's unchanged source in random schedules of `shuttle`. An executor polls a task first with one
+//! outer waker and then with another. Other threads wake the task, or drop their clone of its waker.
 
 #[expect(clippy::duplicate_mod, reason = "here it is made of what the model can schedule")]
 #[path = "waker.rs"]

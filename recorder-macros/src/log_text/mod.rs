@@ -1,6 +1,7 @@
-//! The macros of `eventring::log`: `tracing`'s syntax, but the arguments of the text are encoded by their types.
+//! The macros of `eventring::log`. They have the syntax of `tracing`'s macros, but encode the arguments of the text by
+//! their types.
 //!
-//! `format_args!` gets the format string and its arguments unchanged, and checks them.
+//! The generated code passes the format string and its arguments unchanged to `format_args!`, which checks them.
 
 mod placeholder;
 

@@ -1,8 +1,9 @@
 //! Ended connections with a descriptor that the client may not have received.
 //!
 //! The kernel counts such a descriptor as in flight, for the user of this process, until the client receives it or all
-//! copies of the client's socket are closed. Closing this side does not end that, and the end of the client's process
-//! may not either: another process may have the client's socket. So such a connection continues to count as a client.
+//! copies of the client's socket are closed. If the server closes its side, the descriptor still counts. It may also
+//! still count after the client's process has ended, because another process may have the client's socket. So such a
+//! connection continues to count as a client.
 
 use super::connection::PAUSES;
 use crate::shm::{UninheritedFd, is_all_read};

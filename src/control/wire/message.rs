@@ -1,4 +1,4 @@
-//! What all messages have: a head, and a body of parts.
+//! The common structure of all messages: a head, and a body of parts.
 
 use super::bytes::{Body, BodyParts};
 use super::fault::{VERSION, WireFault};

@@ -1,14 +1,14 @@
 //! The messages between a server and its clients, byte by byte. `docs/CONTROL.md` describes them.
 //!
 //! Each message is one packet of a SOCK_SEQPACKET socket: a head of 16 bytes and a body. All numbers are little-endian.
-//! No message from the other side is trusted: a malformed message is an error, never a panic, and no message is longer
-//! than [`MESSAGE_BYTES_MAX`].
+//! No message from the other side is trusted. A malformed message is an error, never a panic. No message is longer than
+//! [`MESSAGE_BYTES_MAX`].
 //!
 //! | file | idea |
 //! |---|---|
 //! | `fault` | the limits of messages, and their faults |
 //! | `bytes` | writing and reading the parts of a body |
-//! | `message` | what all messages have: the head |
+//! | `message` | the head, which all messages have |
 //! | `request` | the messages that a client sends |
 //! | `answer` | the messages that a server sends |
 

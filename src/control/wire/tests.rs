@@ -1,4 +1,4 @@
-//! Messages decode to what was encoded, and malformed messages are rejected.
+//! Tests that encoded messages decode to the same messages, and that malformed messages are rejected.
 
 use super::fault::TEXT_BYTES_MAX;
 use super::*;

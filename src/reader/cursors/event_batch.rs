@@ -1,5 +1,5 @@
-//! Events that a cursor copies out of a ring many at a time. Payloads that are adjacent in the ring are copied
-//! together.
+//! A batch of events, which a cursor copies out of a ring together. Payloads that are adjacent in the ring are copied
+//! in one copy.
 
 use super::batch::ReadyEvent;
 use super::cursor::{Cursor, Next};

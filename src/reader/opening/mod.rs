@@ -1,10 +1,8 @@
-//! How a ring is found and opened: by its name, from memory, from a server, after its file was removed.
+//! Finding and opening a ring: by its name, from memory, from a server, or after its file was removed.
 
-pub(in crate::reader) mod expected;
 pub(crate) mod in_memory;
 pub(in crate::reader) mod open;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub(in crate::reader) mod removed;
+mod removed;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-pub(in crate::reader) mod served;
-pub(in crate::reader) mod sparse;
+mod served;

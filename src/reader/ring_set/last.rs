@@ -1,4 +1,4 @@
-//! Finding the position at which the last events of several rings together begin.
+//! Finding the position from which on a set returns only the last events of all rings together.
 
 use super::ring::SetRing;
 use crate::reader::cursors::cursor::{Next, Seek};

@@ -1,5 +1,5 @@
-//! The choice of the ring whose event comes next in time. `docs/ORDERING.md`, section 15, proves that this choice is
-//! right.
+//! The choice of the ring that has the next event in the order of time. `docs/ORDERING.md`, section 15, proves that
+//! this choice is right.
 
 use super::item::RingItem;
 use super::ring::{Looked, RingSilence, SetRing};

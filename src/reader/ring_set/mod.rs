@@ -2,14 +2,14 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `item` | what the set hands out |
+//! | `item` | the items that the set returns, such as events and gaps |
 //! | `options` | the options with which a set is opened |
 //! | `ring` | one ring of the set: its cursor, and its next event |
-//! | `merge` | choosing the ring whose event comes next |
+//! | `merge` | choosing the ring that has the next event |
 //! | `shards` | finding the shards of a recorder as the recorder makes them |
 //! | `grow` | adding rings and shards to the set |
 //! | `reopen` | switching to the new ring when a program makes another ring of the same name |
-//! | `last` | finding the position at which the last events of all rings together begin |
+//! | `last` | finding the position from which on the set returns only the last events of all rings together |
 
 mod grow;
 mod item;
@@ -20,8 +20,7 @@ mod reopen;
 mod ring;
 mod shards;
 
-pub use grow::ShardError;
-pub use item::RingItem;
+pub use item::{RingItem, ShardError};
 pub use options::RingSetOptions;
 pub use ring::SetRing;
 pub use shards::OpenedShards;
@@ -29,13 +28,11 @@ pub use shards::shard_path;
 
 use super::cursors::cursor::{Next, Seek};
 use super::cursors::payload::PayloadRead;
-use super::error::ReaderError;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::clock::Clock;
 use crate::layout::Descriptor;
 use shards::ShardedRecorder;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::time::Duration;
 
 /// The largest expected difference between the clocks of the reader and the writer, unless somebody sets the time.
@@ -95,20 +92,6 @@ pub struct RingSet {
 }
 
 impl RingSet {
-    /// Returns the default options: the set begins with the oldest events of each ring.
-    pub fn options() -> RingSetOptions {
-        RingSetOptions::default()
-    }
-
-    /// Opens the rings of these names or paths, and their shards. Reads each from its oldest event on.
-    ///
-    /// # Errors
-    /// Returns an error if a named ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). A
-    /// shard that cannot be opened is no error here: [`Self::shard_errors`] returns it.
-    pub fn open(names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReaderError> {
-        Self::options().open(names)
-    }
-
     fn new(slack: Duration) -> Self {
         Self {
             rings: Vec::new(),

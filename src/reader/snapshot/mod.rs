@@ -2,23 +2,20 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `decompress` | decompressing an untrusted frame to a file that can be mapped |
 //! | `collect` | copying the events of a ring, live or dead |
 //! | `spool` | the copies, in files without a name |
 //! | `numbers` | the new seqnos of the events |
 //! | `starts` | the table of start records |
-//! | `image` | laying the events out as a small ring file |
+//! | `image` | making a small ring file with the events |
 //! | `write` | compressing this small ring file |
 //! | `counted` | a writer that counts its bytes |
 
 mod collect;
 pub(crate) mod counted;
-mod decompress;
 mod image;
 mod numbers;
 mod spool;
 mod starts;
 mod write;
 
-pub(super) use decompress::decompress;
 pub use write::{SnapshotOptions, SnapshotSummary};

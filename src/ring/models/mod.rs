@@ -4,7 +4,7 @@
 //! Every word of an event, in the descriptor and in the payload, is a function of the event's seqno. So a reader
 //! notices if it gets words of two different events. `.ci/models` runs all models. It also checks, for each of the
 //! protocol's faults in [`super::mutation`], that a model fails while this fault is switched on. `docs/ORDERING.md`
-//! says which model shows what.
+//! lists what each model shows.
 
 mod event;
 pub(crate) mod explore;

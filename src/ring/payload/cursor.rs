@@ -4,7 +4,7 @@
 //!
 //! Other threads read one word of a payload cursor, `inside`. It shows whether the cursor's owner is inside a
 //! reservation at this moment. The owner sets the word with plain stores. A thread that wants to take chunks from the
-//! cursor executes a fence before it reads the word: see [`super::chunk`].
+//! cursor executes a fence before it reads the word (see [`super::chunk`]).
 
 use crate::ring::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};

@@ -1,7 +1,7 @@
 //! The payload cursors of one ring.
 //!
-//! A thread that ends gives its payload cursor back, together with the run of chunks that the cursor fills. The next
-//! thread gets the cursor and continues in that run.
+//! A thread that ends returns its payload cursor, together with the run of chunks that the cursor fills. The next
+//! thread gets the cursor and continues in the same run.
 
 use super::cursor::{CursorId, PayloadCursor};
 use crate::sync::Mutex;

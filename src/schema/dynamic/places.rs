@@ -1,4 +1,4 @@
-//! The places of an event's fields in its payload, for reading the same fields of very many payloads.
+//! The offsets of an event's fields in its payload, for reading the same fields of very many payloads.
 
 use std::ops::Range;
 

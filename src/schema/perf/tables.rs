@@ -2,8 +2,8 @@
 //!
 //! Each table is a sequence of entries, and only grows. An entry has three parts: a header of [`ENTRY_HEADER_BYTES`]
 //! bytes (length of the body in bytes, u32; id, u32), a body (the same bytes as the payload of CALL_SITE or
-//! THREAD_STARTED), and zeros up to a multiple of 8 bytes. The writer first writes the bytes of a new entry. Then it
-//! stores the new size of all entries to the word "used", with release. A reader loads "used" with acquire. So all
+//! THREAD_STARTED), and zeros up to a multiple of 8 bytes. The writer first writes the bytes of a new entry. Then the
+//! writer stores the size of all entries to the word "used", with release. A reader loads "used" with acquire. So all
 //! bytes below this size are whole entries.
 //!
 //! A full table takes no more entries. Its word "overflows" counts the call sites or threads that did not fit. A reader

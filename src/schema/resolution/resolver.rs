@@ -1,4 +1,4 @@
-//! The comparison of two schemas: what all of its parts know.
+//! The comparison of two schemas, and the state that all of its parts share.
 
 use super::difference::Differences;
 use crate::schema::description::evolution::Evolution;

@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `directive/`, `field_name` | one directive: `target[span{field=value}]=level` |
 //! | `filter` | a filter: a list of directives |
-//! | `quoted` | names and texts in quotes, also in conditions |
+//! | `quoted` | names and texts in quotes, in directives and conditions |
 //! | `effective` | the filter that is in force: the configured filter together with all filter overrides |
 //! | `filter_handle` | changing a filter while other threads use it |
 //! | `span_matches` | the open spans that have met conditions of span directives |
 //! | `make`, `live_filters` | making a filter, and the filters of the process that can be changed |
 //! | `filter_override`, `steered` | filter overrides, also those of a server's clients |
-//! | `switch` | the lock for changes, after each of which `tracing` asks for interest again |
+//! | `switch` | the lock for changes of filters and recorders |
 
 pub(super) mod directive;
 pub(super) mod effective;

@@ -1,4 +1,4 @@
-//! Texts and names in quotation marks, wherever a user types them: in conditions, filters, and lists of fields.
+//! Texts and names in quotation marks, which users write in conditions, filters, and lists of fields.
 
 use std::borrow::Cow;
 use std::fmt;

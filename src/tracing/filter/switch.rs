@@ -1,13 +1,14 @@
-//! The lock under which a thread switches recording on or off, or changes the filter or the recorder. Only one thread
-//! at a time makes such a change.
+//! The lock for three kinds of changes: a thread switches recording on or off, replaces the filter, or replaces the
+//! recorder. Only one thread at a time makes such a change.
 //!
-//! For each call site, `tracing` asks the subscribers whether they want it. It also asks them for the most verbose
-//! level that they want. It caches all answers, and asks again when `rebuild_interest_cache` is called.
+//! For each call site, `tracing` asks the subscribers whether they are interested in the call site. `tracing` also asks
+//! each subscriber for the most verbose level that it records. `tracing` stores these answers in its interest cache.
+//! The function `rebuild_interest_cache` asks the subscribers again and stores the new answers.
 //!
-//! A thread makes a change and then calls `rebuild_interest_cache`, both under a lock. This is called the thread's
-//! *turn*. Without the lock, the following could happen. Thread A collects the answers while recording is off. Thread
-//! B switches recording on and stores the new answers. Then A stores its old answers over them, and nothing is
-//! recorded.
+//! A thread takes the lock, makes its change, and calls `rebuild_interest_cache`. These steps are the thread's *turn*.
+//! Without the lock, the cache could get old answers. For example, thread A asks the subscribers while recording is
+//! off. Thread B switches recording on, asks again, and stores the new answers. Then thread A replaces the new answers
+//! by its old ones, and nothing is recorded.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};

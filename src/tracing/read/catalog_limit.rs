@@ -1,8 +1,8 @@
-//! The memory limit for the descriptions in a catalog.
+//! The memory limit for a catalog: the descriptions of call sites and threads that a reader keeps.
 //!
-//! A damaged or hostile ring can describe any number of call sites and threads, and describe one id many times. Spans
-//! keep the descriptions with which they were created. So an id keeps its first description, and a description counts
-//! until nothing refers to it.
+//! A damaged or hostile ring can describe any number of call sites and threads, and describe one id many times. So the
+//! catalog keeps only the first description of each id. Spans refer to the descriptions with which they were created. A
+//! description counts for the limit until no span and no catalog refers to it.
 
 use super::call_site::{CallSite, Thread};
 use super::id_map::IdMap;

@@ -1,4 +1,4 @@
-//! Counters and markers, which readers show beside the spans.
+//! Counters and markers, which readers show together with the spans.
 
 use crate::global::current_span_id;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ValueType};

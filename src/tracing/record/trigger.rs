@@ -1,10 +1,10 @@
-//! Triggers: log records with which a program asks watchers to save its recent events.
+//! Triggers: log records with which a program asks programs that watch it to save its recent events.
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
 use crate::tracing::record::threads::thread;
 use std::panic::{Location, PanicHookInfo};

@@ -4,8 +4,8 @@
 use crate::fixtures::*;
 use crate::read_back::reader_of;
 
-/// Creates a ring for many small events. Its payload buffer has 8 MiB, as each shard of a perf recorder has by
-/// default.
+/// Creates a ring for many small events. Its payload buffer has 8 MiB, twice what each shard of a perf recorder
+/// has by default.
 fn small_ring() -> Recorder {
     let builder = Recorder::builder(ContentDescription::new(300, "PAYLOADS")).anonymous().compact(true);
     builder.shifts(19, 23).prefault(false).build().unwrap()

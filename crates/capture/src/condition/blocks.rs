@@ -1,5 +1,5 @@
-//! From a condition to the test of a block: whether the block's values already show that none of its events fulfils the
-//! condition.
+//! Turns a condition into a test of a capture's blocks. The test reads only the values of a block, and shows whether an
+//! event of the block can fulfil the condition.
 
 use super::fields::further_names;
 use super::node::Node;

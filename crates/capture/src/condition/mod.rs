@@ -1,4 +1,4 @@
-//! Conditions: expressions that describe the spans, events and deaths that a user looks for or waits for.
+//! Conditions: expressions that describe the spans, events and ends of programs that a user searches or waits for.
 //!
 //! ```text
 //! expression = all { "or" all }
@@ -20,17 +20,17 @@
 //! | file | idea |
 //! |---|---|
 //! | `pattern` | patterns of names |
+//! | `subject` | the interface of the subjects: what a condition is tested on |
 //! | `on_replay` | spans and events as subjects, with their replay |
 //! | `number` | the comparison of numbers of all types |
 //! | `term` | the terms, and how they are written |
 //! | `truth` | the result of a test, which may depend on lost payloads |
-//! | `tokens` | the words of an expression, and their columns |
-//! | `parse` | from words to an expression |
+//! | `tokens` | the words of an expression, and their positions in the line |
+//! | `parse` | making an expression from its words |
 //! | `possible` | the subjects that can fulfil a part of an expression |
-//! | `blocks` | from an expression to the test of a block's values |
+//! | `blocks` | making a test of a block's values from an expression |
 //! | `fault` | the error type |
 //! | `fields` | the fields of a span or log record, by name |
-//! | `subject` | the interface of the subjects |
 
 mod blocks;
 mod fault;

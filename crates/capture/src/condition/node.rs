@@ -1,4 +1,4 @@
-//! The parts of an expression, and what holds for a subject.
+//! The parts of an expression, and their test on a subject.
 
 use super::subject::Subject;
 use super::term::Term;

@@ -1,4 +1,4 @@
-//! The words of an expression, and their places.
+//! The words of an expression, and their positions in it.
 
 use super::ConditionError;
 use eventring::internal::quoted::{take_name, take_quoted, write_name, write_quoted};

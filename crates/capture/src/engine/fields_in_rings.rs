@@ -1,5 +1,5 @@
-//! Fields of open spans that have no room in the tables of the present, read from the rings if the rings still have
-//! them.
+//! The *tables of the present* (which list the open spans of a program) may have no room for all fields of a span. This
+//! module reads the other fields from the rings, if the rings still have them.
 
 use eventring::now::SpanCell;
 use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};

@@ -5,7 +5,7 @@
 //! | `options`, `summary` | the settings of a capture, and its progress and result |
 //! | `rotation` | when a rotated capture begins its next file, and which old files it removes |
 //! | `start` | where a capture begins in rings that were captured before |
-//! | `sources` | the rings that are captured, with those that are made during the capture |
+//! | `sources` | the rings that are captured, also rings that are made during the capture |
 //! | `copy`, `pace` | the copying thread, and its timing |
 //! | `filter` | the events that the copying thread leaves out |
 //! | `overlaps` | refusing payloads that share bytes with other payloads: only a damaged ring has such payloads |
@@ -13,9 +13,9 @@
 //! | `slots` | the messages from one thread to the next |
 //! | `encoding` | the encoding threads |
 //! | `run` | the writing thread: rings, progress, the end |
-//! | `output` | the file that is being written: its size limits, the table entries that are not written yet, its end |
+//! | `output` | the file that is being written: its size limits, its table entries, its end |
 //! | `fields_in_rings` | fields of open spans for which tables of the present have no room |
-//! | `sink` | the engine's interface to the place where the files go |
+//! | `sink` | the engine's interface to the receiver of the files |
 
 pub(crate) mod copy;
 pub(crate) mod encoding;

@@ -1,6 +1,6 @@
-//! When the copying thread copies a ring, how long it sleeps, and how strongly blocks may be compressed. Copying many
-//! events at a time is cheap, but a ring must be copied long before its writer overwrites events that are not copied
-//! yet.
+//! The timing of the copying thread: when it copies a ring, and how long it sleeps. The timing also limits how strongly
+//! blocks are compressed. Copying many events at a time is cheap. But the thread must copy events long before their
+//! writer overwrites them.
 
 use crate::engine::sources::RingInput;
 use crate::format::header::BLOCK_EVENTS_BYTES;

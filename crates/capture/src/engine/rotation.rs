@@ -1,4 +1,4 @@
-//! When a rotated capture begins its next file, and which old files it removes.
+//! The rules of a rotated capture: when it begins its next file, and which old files it removes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The engine's interface to the place where the files of a capture go.
+//! The engine's interface to the receiver of the files of a capture.
 
 use crate::engine::sources::SourceRing;
 use crate::error::CaptureError;

@@ -1,6 +1,6 @@
-//! The messages that go from the copying thread to the encoding threads, and from these to the writing thread. A fixed
-//! number of slots is used again and again, so the memory of a capture is bounded: when all slots are in use, the
-//! copying thread waits, and the events wait in their rings.
+//! The messages from the copying thread to the encoding threads, and from the encoding threads to the writing thread. A
+//! message is in one of a fixed number of slots (buffers), which are reused. So the memory of a capture is bounded.
+//! When all slots are in use, the copying thread waits, and events stay in their rings.
 
 use crate::engine::sources::DiscoveredRings;
 use crate::error::CaptureError;

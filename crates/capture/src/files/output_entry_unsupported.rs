@@ -1,5 +1,5 @@
 //! Making a file under a given name, by the standard library alone. The rules about existing files are those of Linux,
-//! except that the directory is not held open.
+//! except that the directory does not stay open.
 
 #![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the standard library has no other way"))]
 

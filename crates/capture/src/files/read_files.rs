@@ -1,4 +1,4 @@
-//! The files that a program reads. It never replaces them or writes to them.
+//! The files that a program reads. The program never replaces these files or writes to them.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::directory_of;

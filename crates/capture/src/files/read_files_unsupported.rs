@@ -1,4 +1,4 @@
-//! The files that a program reads, by the standard library alone. It never replaces them.
+//! The files that a program reads, found by the standard library alone. The program never replaces these files.
 
 use crate::error::CaptureError;
 use crate::read::file::CaptureFile;

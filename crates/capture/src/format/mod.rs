@@ -3,16 +3,16 @@
 //! | file | idea |
 //! |---|---|
 //! | `header` | constants, file header, block header, index, footer |
-//! | `filter_bits` | bits in a block's header: types, call sites and threads of which the block has no event |
+//! | `filter_bits` | bits in a block's header that show types, call sites and threads without an event in the block |
 //! | `block_records` | the events and gaps of a block, in memory |
 //! | `columns/` | the content of a block of events |
-//! | `values/` | the column that shows that no event of a block has a value |
+//! | `values/` | the column that shows which values do not occur in a block |
 //! | `varint` | numbers that take as few bytes as they need |
 //! | `wire` | decoding numbers and texts from untrusted bytes |
 //! | `ring`, `identity` | the description of a ring: identity, sizes, schema, clock |
 //! | `record` | a record of a capture: an event or a gap |
 //! | `tables` | the tables of call sites, threads and start records |
-//! | `stats` | counts of each ring's events: captured, lost and so on |
+//! | `stats` | counts of each ring's events: captured, lost and others |
 //! | `end` | the last block of a file: why the file ended, and the counts of its rings |
 //! | `block` | reading and checking one block |
 //! | `write` | writing blocks, index and footer |

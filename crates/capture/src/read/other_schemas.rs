@@ -1,5 +1,5 @@
-//! Captures without spans that this program can read. It cannot read the spans of perf rings with the schema of another
-//! version. It still reads the other rings.
+//! Captures of perf rings whose schema has another version. This program cannot read the spans of such rings. It reads
+//! all other rings of the capture.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::CapturedRing;

@@ -1,4 +1,4 @@
-//! Counts of events that have lost their payload.
+//! Counts of events whose payload is lost.
 
 use eventring::reader::PayloadRead;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The end of a program, as its rings in a capture show it.
+//! How a program ended, found from its rings in a capture.
 
 use crate::format::header::BlockKind;
 use crate::read::file::CaptureFile;

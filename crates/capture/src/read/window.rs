@@ -1,6 +1,6 @@
-//! The time window of a selection: a window before or after the capture is refused, so that a mistyped time does not
-//! look like an empty capture. A window inside the capture without an event is accepted: the program may have hung
-//! then.
+//! The time window of a selection. A window that lies before or after the capture is an error, so that a mistyped time
+//! does not look like an empty capture. A window inside the capture may have no events, because the program may have
+//! hung at that time.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::PayloadsWanted;

@@ -1,4 +1,5 @@
-//! Checking the account of a batch against the events in the batch. A hostile sender may write any account.
+//! Checking the account of a batch (its counts of events) against the events in the batch. A hostile sender may write
+//! any account.
 
 use crate::format::columns::{BlockRecords, PlacedGap};
 use crate::format::header::BlockHeader;

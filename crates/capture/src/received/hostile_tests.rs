@@ -1,5 +1,5 @@
-//! Batches with false accounts beside a good stream: the receiver takes the good stream as if the others were not
-//! there.
+//! Tests of batches with false accounts (counts of events), among the batches of a good stream. The receiver rejects
+//! the false batches, and accepts the good stream as if it had come alone.
 
 use super::tests::{open, rows};
 use super::{Added, ReceivedCapture};

@@ -1,19 +1,20 @@
 //! A capture file that grows by the batches that a receiver gets from a stream.
 //!
-//! A block after each batch holds the place of the batch in the stream, and the account so far. A receiver that was
-//! killed continues after the last such block, and cuts off the bytes behind the block. So each batch is in the file
-//! wholly or not at all, and the receiver needs only the file to know where to continue.
+//! After each batch, the receiver writes a block. The block holds the batch's position in the stream, and the
+//! *account*: the counts of events read and lost so far. A receiver that was killed and started again truncates the
+//! file after the last such block, and continues there. So each batch is in the file wholly or not at all. The receiver
+//! needs only the file to know where to continue.
 //!
-//! The account is by seqnos: an event that the file has is not added again, and events that the stream lacks become a
-//! gap.
+//! The receiver identifies events by their seqnos. It does not add an event that is in the file already. Events that
+//! are missing in the stream become a gap.
 //!
-//! A receiver may begin new files. Each file can be read alone, and all of them are one rotated capture. The account of
-//! a file counts only the events of this file.
+//! A receiver may begin new files. Each file can be read alone. All files together are one rotated capture. The account
+//! of a file counts only the events of this file.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `files` | the files, and the one that is being written |
-//! | `place` | the place of a file's last batch in its stream |
+//! | `place` | the position of a file's last batch in its stream |
 //! | `add` | adding a batch |
 //! | `claims` | checking the account of a batch |
 

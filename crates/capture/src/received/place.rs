@@ -1,4 +1,4 @@
-//! The place of a received batch in its stream, as receivers store it in their files.
+//! The position of a received batch in its stream. A receiver stores the position in its file.
 
 use crate::format::end::CaptureEnd;
 use crate::format::wire::{Bytes, put_text, put_u32, put_u64};

@@ -1,4 +1,5 @@
-//! Files of receivers: whichever batches arrive, in whichever order, each seqno is in the file once or in a gap.
+//! Tests of the files of receivers. Batches arrive in any order, or not at all. Each seqno must be in the file once, or
+//! in a gap.
 
 use super::{Added, ReceivedCapture, ReceivedOptions};
 use crate::engine::summary::NextRing;

@@ -1,5 +1,5 @@
-//! The search for spans and events of a capture that fulfil conditions. One pass replays the whole capture before any
-//! event is returned, because the duration and the fields of a span are known only at its end.
+//! The search for spans and events of a capture that fulfil conditions. A first pass replays the whole capture before
+//! any event is returned, because the duration and the fields of a span are known only at its end.
 
 use super::consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
 use super::entry::{EntryContent, RecordingEntry};

@@ -1,5 +1,5 @@
-//! Looks at the tables of the present, made while a capture ran. A look shows which spans were open, even if the rings
-//! have overwritten their begins, and even if events were lost before the look.
+//! Copies of the tables of the present in a capture. A capture may store such a copy, called a *look*, while it runs. A
+//! look shows which spans were open at its time, even if the events with which the spans began were lost.
 
 use super::consumer::ReplayConsumer;
 use super::parts::ReplayParts;

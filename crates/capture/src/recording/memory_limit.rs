@@ -1,12 +1,12 @@
-//! The limit on the memory that an export takes, so that a small file cannot fill the memory.
+//! The limit on the memory that an export takes. Without this limit, a small file could fill the memory.
 //!
-//! An export keeps the open spans, a few milliseconds of the stream, and its results. But a file in which all events
-//! are alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
-//! estimates the bytes that it keeps at the moment. The export refuses the capture if the estimate is more than a real
-//! capture of that file size could need. (The estimate is a little too high.)
+//! An export keeps the open spans, a few milliseconds of the stream, and its results in memory. A file whose events are
+//! all alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
+//! estimates how many bytes the pass keeps at present. The estimate is a little too high. If it is more than a real
+//! capture of this file size could need, the export ends with an error.
 //!
-//! A real capture with events that are all alike is small, too: a thread that records a span each 30 ns has some
-//! 160,000 spans in the milliseconds that are kept.
+//! A real file whose events are all alike is small, too, and must be accepted. A thread that records a span each 30 ns
+//! records some 160,000 spans in the few milliseconds that an export keeps.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 

@@ -1,7 +1,7 @@
 //! The decoded events of a recording. A recording is a capture, or rings.
 //!
 //! One engine ([`RecordingReplay`]) replays the spans of a recording and calls a consumer ([`ReplayConsumer`]) with
-//! each entry. Exports, summaries, tables, OTLP messages and the live engine are such consumers.
+//! each entry (an event or a loss). Exports, summaries, tables, OTLP messages and the live engine are such consumers.
 //!
 //! | file | idea |
 //! |---|---|
@@ -13,12 +13,12 @@
 //! | `tables` | the rings, and the names of call sites and threads |
 //! | `rings` | the rings of a recording: their names, programs, recorders, schemas |
 //! | `present` | tables of the present, as records |
-//! | `tabled` | the open spans in tables of the present, also a million of them, in little time |
+//! | `tabled` | the open spans in tables of the present, also a million of them are read in little time |
 //! | `looks` | the content of tables of the present while a capture was made |
 //! | `descriptions` | facts about call sites and threads |
 //! | `memory_limit` | the limit on the memory that an export takes |
-//! | `select`, `find` | selecting a part of a capture, and the pass that finds what fulfils conditions |
-//! | `now` | the selection of live events, on the replay of that moment |
+//! | `select`, `find` | selecting a part of a capture, and finding the spans and events that fulfil conditions |
+//! | `now` | the selection of live events, by what the replay knows when an event is read |
 //! | `self_times` | the time in which a span existed and none of its children did |
 
 mod consumer;

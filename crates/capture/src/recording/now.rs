@@ -1,5 +1,5 @@
-//! The selection of live events, in the order of time. Each event is tested with the facts that are known when it is
-//! read.
+//! The selection of live events, in the order of time. The test of an event uses only facts that are known when the
+//! event is read. The later fields and the duration of an open span, for example, are not known.
 
 use super::consumer::{OverSpan, ReplayConsumer, SpanParts};
 use super::entry::RecordingEntry;

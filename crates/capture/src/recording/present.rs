@@ -1,5 +1,5 @@
-//! Tables of the present, turned into the records from which a replay would know the same. So a replay needs no code
-//! for tables.
+//! Turns *tables of the present* (which list what is open now) into records. A replay of these records has the same
+//! open spans, threads and tasks as the tables. So a replay needs no code for tables.
 
 use super::entry::{EntryContent, RecordingEntry};
 use super::tables::RecordingTables;

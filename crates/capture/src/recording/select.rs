@@ -1,4 +1,4 @@
-//! Selecting a part of a capture: what fulfils a condition is found by a replay.
+//! Selecting a part of a capture. A replay finds the spans and events that fulfil a condition.
 
 use super::find::find;
 use crate::condition::Condition;

@@ -1,6 +1,6 @@
-//! The self time of spans: the time in which no child existed.
+//! The self time of spans. The self time is the part of a span's duration in which no child of the span existed.
 //!
-//! A child whose close may be lost counts as open until the end of its parent.
+//! If the close of a child may be lost, the child counts as open until the end of its parent.
 
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, RawRecord, Span, SpanId, SpanReplay, SpanStep};

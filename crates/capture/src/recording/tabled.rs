@@ -1,5 +1,5 @@
-//! The open spans in the tables of the present of a recorder. There may be a million: each span takes few words, and
-//! the rest is looked up on demand.
+//! The open spans in the tables of the present of a recorder. There may be a million open spans. So each span takes few
+//! words of memory, and its other data are read on demand.
 
 use super::present;
 use crate::engine::fields_in_rings::FieldsInRings;

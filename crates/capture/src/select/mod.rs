@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `events` | the options for selecting events that all verbs have |
 //! | `selection` | the options of a selection: times, threads, rings, spans |
-//! | `block_filter` | the blocks that a selection needs, and the records that it returns |
+//! | `block_filter` | the blocks that a selection reads, and the records that it returns |
 //! | `roots` | the spans with which a selection of spans begins |
-//! | `matches` | what the pass over a capture has found for conditions |
+//! | `matches` | the spans and events of a capture that fulfil conditions |
 //! | `batch_filter/` | the events that a capture into batches leaves out |
 
 pub(crate) mod batch_filter;

@@ -2,11 +2,11 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `file` | the functions that capture: into files, or into an open writer |
+//! | `file` | functions that capture into files, or into an open writer |
 //! | `rotation_set` | the files of a capture, and continuing after the newest |
-//! | `rolling`, `cut` | a capture that keeps only the last seconds, and cutting files out of it |
+//! | `rolling`, `cut` | a capture that keeps only the last seconds, and the files that are cut from such a capture |
 //! | `batches` | small whole files, which are sent to a broker or a follower |
-//! | `next_seqnos` | where to continue in rings whose captures may be removed |
+//! | `next_seqnos` | the seqnos at which a capture continues, also if the earlier captures were removed |
 //! | `present` | a capture of the events that rings hold now |
 
 #[doc(hidden)]

@@ -1,7 +1,7 @@
-//! Rolling captures: only the last seconds are kept, and files are cut from them while the capture continues.
+//! Rolling captures. A rolling capture keeps only the last seconds. Files are cut from it while it continues.
 //!
 //! A rolling capture is a rotated capture whose files have no names. The files are in memory or in a directory. The
-//! oldest files are dropped. A cut reads only complete files, so it never delays the capture.
+//! oldest files are removed. A cut reads only complete files, so it never delays the capture.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::run;

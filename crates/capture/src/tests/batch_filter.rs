@@ -1,5 +1,5 @@
-//! Tests of samples of the spans of several threads (each tree is kept or left out as a whole), and of typed events
-//! that were recorded in spans.
+//! Tests of samples of the spans of several threads, and of typed events that were recorded in spans. A sample keeps or
+//! leaves out each tree of spans as a whole.
 
 use crate::engine::summary::NextRing;
 use crate::error::{CaptureError, CaptureErrorKind};

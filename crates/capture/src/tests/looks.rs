@@ -1,4 +1,4 @@
-//! Looks at tables of the present with arbitrary content.
+//! Tests of captures that contain looks (copies of tables of the present) with arbitrary content.
 
 use crate::fixtures::CaptureFixture;
 use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};

@@ -1,17 +1,17 @@
-//! The input of the verbs: rings, programs, and files of recordings; and advice if the input cannot be read.
+//! The input of the verbs: rings, programs and files of recordings. If the input cannot be read, the error has advice.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `directories`, `patterns` | the files of rings, and the names that fit a pattern |
 //! | `programs/` | programs and processes: their rings, servers, threads |
 //! | `ring_args` | the arguments that name a ring |
-//! | `awaited` | rings that are there, and those that come |
-//! | `saved` | captures, or rings as a capture |
+//! | `awaited` | the rings of a capture, also rings that are made later |
+//! | `saved` | captures, or rings that are read like a capture |
 //! | `measured` | captures whose figures are compared |
 //! | `reading` | the progress of reading |
-//! | `ring/` | what is known of a ring |
+//! | `ring/` | facts about a ring |
 //! | `names/` | the names of events and fields |
-//! | `advice` | the errors of all of them, with advice |
+//! | `advice` | the errors of readers, with advice |
 
 pub(crate) mod advice;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -1,4 +1,4 @@
-//! The input of `export`, `report`, `summary` and `view`: a capture file, or the events that rings hold now.
+//! The input of verbs that read a whole recording: a capture file, or the events that rings hold now.
 
 use crate::exit::{Exit, Failure};
 use crate::input::advice;

@@ -1,4 +1,4 @@
-//! The output of an export that is a directory. It gets its name only when all of its files are complete.
+//! The output of an export that is a directory. The directory gets its name only when all of its files are complete.
 
 use crate::exit::{Exit, Failure};
 use crate::interrupt::RemovedBySignal;

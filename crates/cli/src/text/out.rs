@@ -1,5 +1,5 @@
-//! The writer of all output for people. It lets no control characters of a file, a ring or another process reach the
-//! terminal.
+//! The writer of all output for people. It replaces control characters that come from a file, a ring or another
+//! process, so that they do not reach the terminal.
 
 use super::paint::{BREAK, escape};
 use anstream::AutoStream;

@@ -1,15 +1,15 @@
-//! The verbs, each with its arguments and the function that runs it, in groups by purpose: those of `eventring --help`.
+//! The verbs, each with its arguments and the function that runs it. The folders are the groups of `eventring --help`.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `now/` | looking at what is there now |
+//! | `now/` | showing rings, programs and events as they are now |
 //! | `keep/` | keeping what programs record |
-//! | `questions/` | asking a recording |
+//! | `questions/` | answering questions about a recording |
 //! | `show/` | showing a recording in another form |
-//! | `control/` | steering what programs record, and cleaning up |
+//! | `control/` | controlling what programs record, and removing files |
 //! | `exec/` | the execution events of a node |
 //! | `part` | the input of verbs that read a recording, or a part of it |
-//! | `given`, `help` | the words that may be left out of a command line; the list of verbs |
+//! | `given`, `help` | words that the user may omit in a command line; the list of verbs |
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod control;

@@ -2,7 +2,7 @@
 
 use crate::args::selection::{EventArgs, WindowArgs};
 use crate::exit::Exit;
-use crate::input::names::decoder::{Decoder, no_such_event};
+use crate::input::names::decoder::{Decoder, check_type};
 use crate::input::names::fields::{KnownFields, check_fields};
 use crate::input::names::unknown_names::SeenNames;
 use crate::input::reading::ReadingBar;
@@ -106,10 +106,8 @@ impl Saved {
             check_fields(condition, &known).map_err(|why| Exit::Usage.failure(format!("--where: {why}")))?;
         }
         let types: Vec<Decoder> = self.capture.rings().iter().map(Decoder::for_captured).collect();
-        if let Some(name) = events.types.iter().find(|name| types.iter().all(|ring| ring.code_of(name).is_none())) {
-            let known = types.iter().flat_map(Decoder::events).map(|(_, known)| known);
-            return Err(Exit::Usage.failure(no_such_event(name, known.collect())).into());
-        }
+        let checked = events.types.iter().try_for_each(|name| check_type(name, types.iter()));
+        checked.map_err(|why| Exit::Usage.failure(why))?;
         let selected = self.capture.select(selection);
         if !events.target.is_empty() || events.condition.is_some() {
             SeenNames::of_capture(&self.capture).report_unseen(events);

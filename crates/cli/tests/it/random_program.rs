@@ -2,6 +2,7 @@
 
 use crate::fixtures::*;
 use eventring_stress::random::Random;
+use eventring_tokio::spawn_named;
 use tracing::debug;
 
 #[derive(EventPayload, Clone, Copy)]
@@ -19,10 +20,11 @@ enum Shop {
     OrderShipped = 3,
 }
 
-/// Records nested spans with what is in them.
+/// Records nested spans with what is in them. Scopes are only in programs with a recorder for the whole program.
 fn record_spans(seeded: &mut Random, orders: &Recorder, depth: u64) {
     for _ in 0..=seeded.below(3) {
         let number = seeded.below(5);
+        let _scope = (seeded.below(4) == 0).then(|| eventring::scope!("step", number));
         let span = match seeded.below(3) {
             0 => info_span!(target: "shop::web", "request", number),
             1 => info_span!(target: "shop::db", "query", number, user = "ada"),
@@ -61,4 +63,43 @@ pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
             thread::Builder::new().name(format!("w{thread}")).spawn_scoped(scope, work).unwrap();
         });
     }
+}
+
+/// Polls tasks that end, that are cancelled, and that are alive when this returns.
+fn record_tasks(seeded: &mut Random) -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for number in 0..3 + seeded.below(4) {
+            let (polls, waits) = (seeded.below(4), seeded.below(3) == 0);
+            let task = spawn_named(if number % 2 == 0 { "even" } else { "odd" }, async move {
+                for step in 0..polls {
+                    info_span!(target: "shop::db", "fetch", step).in_scope(|| info!(step, "polled"));
+                    tokio::task::yield_now().await;
+                }
+                if waits {
+                    std::future::pending::<()>().await;
+                }
+            });
+            tokio::task::yield_now().await;
+            match seeded.below(3) {
+                0 => task.abort(),
+                1 if !waits => task.await.unwrap(),
+                _ => {}
+            }
+        }
+    });
+    runtime
+}
+
+/// Plays a program that records scopes and tasks, too, and then dies in the middle of spans.
+pub fn record_and_die(trees: u64, seed: u64) -> ! {
+    let (spans, seeded) = (child::place(), &mut Random(seed));
+    let _recording = eventring::tracing::try_init(format!("{}:15:21", spans.display())).unwrap();
+    let orders = typed_in::<Shop>(&spans.with_extension("orders")).keep(true).shifts(15, 21).build().unwrap();
+    (0..trees).for_each(|_| record_spans(seeded, &orders, 0));
+    let _tasks = record_tasks(seeded);
+    let _open = info_span!(target: "shop::web", "request", number = 1).entered();
+    let _step = eventring::scope!("step");
+    let _left = info_span!(target: "shop::db", "query", user = "ada");
+    std::process::abort();
 }

@@ -1,4 +1,4 @@
-//! Why a value has no counterpart in alloy.
+//! The error that a value has no counterpart in alloy.
 
 use crate::values::{Block, Txn};
 use alloy_primitives::U256;

@@ -1,4 +1,4 @@
-//! Blocks that a ring has lost, taken from an archive.
+//! Reading blocks that a ring has lost from an archive.
 
 use super::news::BlockUpdate;
 use crate::builder::ChainEvent;

@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `news` | news about blocks, and where to begin |
+//! | `news` | news about blocks, and the event with which reading begins |
 //! | `find` | finding the event with which reading begins |
 //! | `fill` | blocks that a ring has lost, from an archive |
 //! | `archived` | a block of an archive |

@@ -1,4 +1,4 @@
-//! News about blocks, and where to begin with them.
+//! News about blocks, and the event with which reading begins.
 
 use crate::commit::Update;
 use crate::problem::Problem;

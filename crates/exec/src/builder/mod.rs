@@ -1,4 +1,4 @@
-//! From execution events to blocks.
+//! Building blocks from execution events.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! The header of an EVCAP_01 file, and its sections.
 //!
-//! Two headers have the same magic. The reader distinguishes them by plausibility: in the first header, the offset of
-//! the section table is at byte 8; in the second header, the same bytes are counts, which are no valid offset.
+//! Two headers have the same magic. The reader distinguishes the headers by the word at byte 8. In the first header,
+//! this word is the offset of the section table. In the second header, it holds counts, which are no valid offset.
 
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::fmt;

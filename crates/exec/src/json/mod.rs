@@ -1,5 +1,5 @@
-//! A block as JSON: byte strings as hex with `0x`, numbers as JSON numbers if a double can hold them, and otherwise as
-//! decimal texts.
+//! A block as JSON. Byte strings are hex with `0x`. A number is a JSON number if a double can hold it exactly, and
+//! otherwise a decimal text.
 
 mod account;
 mod parts;

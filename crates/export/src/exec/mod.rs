@@ -2,7 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `rings` | the rings that have them, as blocks |
+//! | `rings` | the blocks of rings of execution events |
 //! | `ring_blocks` | the block of each event of an execution ring |
 //! | `states` | the commit states of blocks |
 

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `trace_writer` | the interface of formats with tracks and slices |
 //! | `perfetto/`, `chrome` | traces as files |
-//! | `folded`, `jsonl` | stacks, lines |
-//! | `json`, `json_rows` | JSON text, and rows as JSON |
+//! | `folded`, `jsonl` | folded stacks; JSON lines |
+//! | `json`, `json_rows` | JSON texts, and rows as JSON |
 //! | `files` | the interface for the files of a format that is a directory |
 //! | `ctf/` | traces of the Common Trace Format |
 
@@ -27,7 +27,7 @@ pub mod perfetto;
 #[doc(hidden)]
 pub mod trace_writer;
 
-// The command line takes the names of formats, and their help texts, from this type.
+// The command line has its own list of formats, with names and help texts (`crates/cli/src/output/formats.rs`).
 
 /// A format that [`export`](crate::export) writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

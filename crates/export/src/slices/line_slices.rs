@@ -1,6 +1,6 @@
-//! The slices of the open spans of one process, kept until the line of their span is written. A task of an async
-//! program can have millions of slices. So most slices take 16 bytes, and slices beyond a limit get lines of their own
-//! when they end.
+//! The slices of the open spans of one process, for JSON lines. The slices are kept until their span ends and its line
+//! is written. A task of an async program can have millions of slices. So most slices take 16 bytes. Slices beyond a
+//! limit get lines of their own when they end.
 
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, Thread, ThreadKey};

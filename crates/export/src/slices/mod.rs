@@ -1,8 +1,8 @@
-//! The slices of spans: in little memory, in rows, with arrows.
+//! The slices of spans, their rows on a track, and the arrows between them.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `line_slices` | the slices of open spans, in little memory |
+//! | `line_slices` | the slices of open spans, for JSON lines |
 //! | `track_rows` | rows for slices that overlap without nesting |
 //! | `flows`, `joins` | the arrows between slices of one process, and of several processes |
 

@@ -1,5 +1,6 @@
-//! Instants of spans are held for a few milliseconds of the stream before they are drawn: events of different rings can
-//! be a few nanoseconds out of order, so the slice that contains an instant may begin or end later in the stream.
+//! Instants of spans (log records, typed events and others) that are not drawn yet. They are held for a few
+//! milliseconds of the stream. Events of different rings can be a few nanoseconds out of order. So the slice that
+//! contains an instant may begin or end later in the stream than the instant.
 
 use super::Args;
 use eventring::tracing::{CallSite, GRACE_NANOS, SpanId, Thread, ThreadKey};

@@ -1,5 +1,5 @@
-//! The kernel's data about threads: for each thread a row of states, arrows from the threads that woke it, and its
-//! samples.
+//! The kernel's data about threads. Each thread gets a row of its states, arrows from the threads that woke it, and its
+//! samples of stacks.
 
 use super::TraceBuilder;
 use super::tracks::TrackKey;

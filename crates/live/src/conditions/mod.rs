@@ -1,8 +1,9 @@
-//! Conditions that are tested on each occurrence.
+//! Conditions that are tested on each occurrence: for example a log record, the end of a program, or the moment at
+//! which an open span reaches an age.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `occurrence` | occurrences, on which conditions are tested |
+//! | `occurrence` | the occurrences |
 //! | `ages`, `phase_ages` | the ages at which open spans are tested, and the phases of tasks |
 
 pub(crate) mod ages;

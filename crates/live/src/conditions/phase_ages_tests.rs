@@ -1,4 +1,4 @@
-//! The phase of a task is tested once at each age that it reaches, whenever ticks come.
+//! Tests that the phase of a task is tested once at each age that it reaches, at whatever times ticks come.
 
 use crate::conditions::ConditionSet;
 use crate::fixture::{START, StreamFixture};

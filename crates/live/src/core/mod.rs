@@ -1,9 +1,9 @@
-//! What is known of the programs beside the spans of the replay.
+//! The engine's data about programs, except for the spans of the replay.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `order` | the open spans in the order of their beginnings |
-//! | `series`, `window` | counts and durations by name, and in the last seconds |
+//! | `order` | the open spans in the order in which they began |
+//! | `series`, `window` | counts and durations by name, and those of the last seconds |
 //! | `tables` | the tables of the present of all programs |
 //! | `tabled` | the open spans in tables of the present, instead of those of a replay |
 

@@ -1,4 +1,4 @@
-//! The open spans in the order of their beginnings.
+//! The open spans in the order in which they began.
 
 use eventring::tracing::{IdMap, SpanId, SpanReplay};
 use std::collections::VecDeque;

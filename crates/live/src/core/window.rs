@@ -1,7 +1,7 @@
 //! Counts and durations in the last seconds.
 //!
-//! Time is divided into grains of 200 ms. Occurrences are counted in the current grain only. When a grain ends, its
-//! counts are added to each window. A window has a few slices, and drops the oldest slice when a new one begins.
+//! Time is divided into grains of 200 ms. A new occurrence is counted only in the current grain. When a grain ends, its
+//! counts are added to each window. A window has a few slices, and drops the oldest slice when a new slice begins.
 
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;

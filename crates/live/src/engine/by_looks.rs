@@ -1,4 +1,4 @@
-//! Reading the tables of the present of programs by looks, instead of all their events.
+//! Following programs by *looks*: reading their tables of the present from time to time, instead of all their events.
 
 use super::consumer::{LiveConsumer, See, replay, show_records};
 use super::looks::{Looks, Sought};

@@ -1,4 +1,4 @@
-//! The consumer of the replay: it brings each event's effect to the state, and says what it sees.
+//! The consumer of the replay. It applies each event to the state, and reports observations.
 
 use crate::core::LiveCore;
 use crate::observation::{ClosedSpan, Observation, SeenEvent, SeenLoss, SeenMark, SeenRecord};

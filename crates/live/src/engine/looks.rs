@@ -1,7 +1,9 @@
-//! Looking at programs' tables of the present from time to time, instead of reading all their events.
+//! Reading the *tables of the present* of programs (which list the open spans and tasks) from time to time, instead of
+//! all events.
 //!
-//! A look finds the cells of spans and tasks that have reached an age since the previous look. The look makes records
-//! of these spans and tasks for a small replay, so conditions are tested as usual.
+//! One such reading is called a *look*. A condition on open spans or tasks names an age, such as `open > 5s`. A look
+//! finds the spans and tasks that have reached this age since the previous look. It makes records of these spans and
+//! tasks and replays them. So the conditions are tested in the same way as on events.
 
 use crate::options::PresentAges;
 use eventring::now::{NowReader, Present, SpanCell};

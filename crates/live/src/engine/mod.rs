@@ -2,8 +2,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `consumer` | the effect of each event on the state, and what is seen of it |
-//! | `looks`, `by_looks` | looking at tables of the present, instead of reading rings |
+//! | `consumer` | the effect of each event on the state, and its observation |
+//! | `looks`, `by_looks` | reading only the tables of the present, and not the rings |
 
 mod by_looks;
 pub(crate) mod consumer;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `open` | the open spans |
 //! | `threads` | the threads, and the spans that they are in |
-//! | `task_phase` | what tasks do, and for how long |
+//! | `task_phase` | the phases of tasks, and the time since each phase began |
 
 pub(crate) mod open;
 pub(crate) mod task_phase;

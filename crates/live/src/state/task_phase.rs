@@ -1,4 +1,4 @@
-//! What tasks do, and for how long.
+//! The phases of tasks, and the time since each phase began.
 
 use crate::state::LiveState;
 use eventring::tracing::Span;

@@ -1,7 +1,8 @@
-//! The happenings of spans that are still open. They are sent with their span, when it has ended.
+//! The happenings (log records, typed events, marks, losses) of spans that are still open. They are sent with their
+//! span when the span has ended.
 //!
-//! The memory is bounded: a happening without room is sent as a log record with the ids of the span. So nothing is
-//! dropped, except links beyond the limit of a span, which are counted.
+//! The memory is bounded. If there is no room for a happening, it is sent at once, as a log record with the ids of the
+//! span. So no happening is dropped. A span has a limit for its links. Further links are dropped and counted.
 
 use super::happenings::Happening;
 use super::ids::Tree;

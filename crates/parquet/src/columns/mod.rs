@@ -1,4 +1,4 @@
-//! Columns with the pending rows.
+//! The columns of a table. They hold the rows that are not written yet.
 //!
 //! | file | idea |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `fields` | columns of fields |
 //! | `payload` | columns of a payload, by its schema |
 //! | `sites` | columns of call sites and of threads |
-//! | `names` | names of columns that every reader accepts |
+//! | `names` | column names that every reader accepts |
 
 pub(crate) mod fields;
 pub(crate) mod names;

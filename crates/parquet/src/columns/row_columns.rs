@@ -1,4 +1,4 @@
-//! The columns of the rows of a kind, with the pending rows.
+//! The columns for one kind of rows, with the rows that are not written yet.
 
 use super::fields::{FieldColumns, append_text};
 use super::sites::{SiteColumns, ThreadColumns, Words};

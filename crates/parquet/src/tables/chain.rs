@@ -1,9 +1,9 @@
-//! The tables of execution events as blocks: `blocks`, `transactions`, `logs`, `call_frames`, `accesses`. Each row has
-//! the block's number and hash, and the rows of transactions have the transaction's hash. Bytes are hex with `0x`, and
-//! numbers that may be larger than 64 bits are decimal texts.
+//! Blocks are built from execution events, and written to the tables `blocks`, `transactions`, `logs`, `call_frames`
+//! and `accesses`. Each row has the number and the hash of its block. A row that belongs to a transaction also has the
+//! hash of the transaction. Bytes are hex with `0x`. Numbers that may exceed 64 bits are decimal texts.
 //!
-//! The values are those of a block in JSON ([`eventring_exec::json`]). A table here holds only their places in the
-//! JSON.
+//! The values come from the JSON of the block ([`eventring_exec::json`]). This module lists, for each column, the JSON
+//! pointer of its value.
 
 use crate::columns::row_columns::{RowColumns, TableSetup};
 use crate::tables::table::ParquetTable;

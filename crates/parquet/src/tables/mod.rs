@@ -3,8 +3,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `chain` | execution events as blocks, transactions, logs, call frames, accesses |
-//! | `typed_tables`, `table_names` | the tables of typed events: which types have a table of their own, and its name |
-//! | `table` | rows that wait to be a row group |
+//! | `typed_tables`, `table_names` | the tables of typed events: the types with a table of their own, and its name |
+//! | `table` | rows that wait until they are a whole row group |
 //! | `table_sink` | the interface of the receiver of rows |
 
 pub(crate) mod chain;

@@ -1,4 +1,4 @@
-//! Rows that wait to be a row group.
+//! Rows that wait until they are a whole row group.
 
 use super::table_sink::{RowGroup, TableSink};
 use crate::columns::row_columns::RowColumns;

@@ -1,11 +1,11 @@
-//! The kernel's data by span: the time of each thread, divided by its state, and its samples, with the span that the
-//! thread was in.
+//! The kernel's data by span. The time of each thread is divided by the thread's state and by the span that the thread
+//! was in. Each sample gets the span that the thread was in.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `part` | the part of a replay that consumers ask for |
 //! | `join` | the time of threads, divided by state and span |
-//! | `owners` | which threads had the same number, and when |
+//! | `owners` | the threads that had the same thread id, one after the other |
 //! | `code` | stacks of the program: their files, and the names of their functions |
 
 mod code;

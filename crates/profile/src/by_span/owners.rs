@@ -1,5 +1,5 @@
-//! Which threads had the same number, and when. The system reuses the numbers of ended threads. A thread gets another
-//! name when its process executes another program.
+//! The threads that had the same thread id, and the time in which each of them had it. The system reuses the ids of
+//! ended threads. A thread gets another name when its process executes another program.
 
 use crate::line::thread::name_of;
 use crate::schema::{Sched, ThreadEnded, ThreadName, ThreadSeen};

@@ -1,4 +1,4 @@
-//! The kernel's view as a part of a replay: what threads did, with the spans that they were in.
+//! The kernel's data as a part of a replay: the states of threads, with the spans that they were in.
 
 use super::{CodeStacks, KernelRing, KernelView, Said, ThreadOwners};
 use eventring::reader::{Gap, GapCause};

@@ -1,4 +1,4 @@
-//! What a thread waits for in a system call, by the call's number on x86-64.
+//! The kind of wait of a thread in a system call, by the call's number on x86-64.
 
 use crate::schema::OffState;
 

@@ -1,10 +1,11 @@
 //! Conversion of the kernel's times to the times of rings.
 //!
-//! The kernel stamps its records with CLOCK_MONOTONIC, which is the one clock that tracepoints and software events
-//! share. Rings have nanoseconds since the epoch by [`Clock::global`], which follows CLOCK_REALTIME and never goes
-//! back. Both clocks are read together at each look at the buffers. The time of a record is interpolated between the
-//! two measurements around it. So a step of CLOCK_REALTIME makes only the times of records between two looks uncertain,
-//! and the stated error has the amount.
+//! The time of a kernel record is that of CLOCK_MONOTONIC, because it is the only clock that tracepoints and software
+//! events share. The times in rings are nanoseconds since the epoch by [`Clock::global`], which follows CLOCK_REALTIME
+//! and never goes back. Each time the kernel's buffers are read, both clocks are read together. The time of a record is
+//! interpolated between the readings of the clocks before and after it. If CLOCK_REALTIME is set to another time, only
+//! the times of records between the readings before and after this step are uncertain. The recorded error includes this
+//! uncertainty.
 
 use eventring::recorder::Clock;
 use rustix::time::{ClockId, clock_gettime};

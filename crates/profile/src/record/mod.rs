@@ -7,8 +7,8 @@
 //! | `clock` | conversion of the kernel's times to the times of rings |
 //! | `threads` | the threads that are followed |
 //! | `follow` | conversion of the kernel's records to events |
-//! | `calls` | the same for system calls, samples and mapped files |
-//! | `stacks/` | stacks: their frames, numbers and names |
+//! | `calls` | the conversion for system calls, samples and mapped files |
+//! | `stacks/` | stacks: their frames, their ids, and the names of functions |
 //! | `rings` | the rings of the events |
 //! | `session` | the beginning of a recording, and its end |
 //! | `worker` | the thread that reads the buffers |

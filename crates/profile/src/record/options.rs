@@ -1,4 +1,4 @@
-//! Which records are made, and of which processes.
+//! The options of a recording: which records it makes, and of which processes.
 
 use std::time::Duration;
 

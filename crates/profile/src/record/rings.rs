@@ -1,4 +1,4 @@
-//! The rings of the events. They are beside the program's ring, and are removed at the end.
+//! The rings of the events. Their files are in the directory of the program's ring, and are removed at the end.
 
 use eventring::reader::{Reader, ReaderError};
 use eventring::recorder::{ContentDescription, Recorder, RecorderError, RecorderErrorKind};

@@ -1,5 +1,5 @@
-//! The features that slow spans have in common: Fisher's exact test for each feature, corrected by Holm's method for
-//! their number.
+//! The features that slow spans have in common. Each feature is tested by Fisher's exact test. Holm's method corrects
+//! the results for the number of tests.
 
 use super::collect::Collected;
 use schemars::JsonSchema;

@@ -1,12 +1,13 @@
-//! Why a span was slow: the parts of its time, and the differences from spans of its name that were not slow.
+//! The reasons why a span was slow: the parts of its time, and the differences from spans of the same name that were
+//! not slow.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `find` | the slowest spans of a name, and some that are not slow |
-//! | `collect` | everything about these spans: slices, children, what their threads did |
-//! | `scheduled` | when tasks were woken and waited for a worker |
+//! | `collect` | all data about these spans: slices, children, the states of their threads |
+//! | `scheduled` | the times at which tasks were woken, and for which they waited for a worker |
 //! | `shares` | the time of a span, divided into parts |
-//! | `cause` | the part of the time that exceeds other spans |
+//! | `cause` | the part of the time that is longer than in other spans |
 //! | `difference` | the features that slow spans have in common |
 
 mod cause;

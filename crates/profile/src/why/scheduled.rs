@@ -1,4 +1,4 @@
-//! When tasks were woken and waited for a worker.
+//! The times at which tasks were woken, and for which they waited for a worker.
 
 use crate::line::times::Times;
 use eventring::tracing::SpanId;

@@ -1,4 +1,4 @@
-//! The number by which the sums of a side are divided, so that captures of different length can be compared.
+//! The divisor of the sums of a side. After the division, captures of different length can be compared.
 
 use crate::page::CaptureFigures;
 use eventring_export::full_name;

@@ -4,7 +4,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `basis` | the number by which the sums of a side are divided, so that captures of different length can be compared |
+//! | `basis` | the divisor of the sums of a side, so that captures of different length can be compared |
 //! | `table` | the table of the changes |
 //! | `blocks` | the table of the figures of blocks |
 //! | `page` | the whole page |

@@ -1,4 +1,4 @@
-//! The changes that exceed limits, and the limits that cannot be judged.
+//! The changes that exceed limits, and the limits that cannot be checked.
 
 use super::comparison::{ComparedSpan, Comparison, NAMES_SHOWN};
 use super::limit::ChangeLimit;

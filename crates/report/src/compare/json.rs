@@ -1,4 +1,4 @@
-//! The comparison for programs.
+//! The comparison as JSON.
 
 use super::comparison::{ComparedSpan, Comparison};
 use super::exceeded::{ExceededLimit, IncompleteLimit, LimitResults};

@@ -1,4 +1,4 @@
-//! Expressions that say which changes are too large.
+//! Expressions for the limits of changes: a change beyond a limit is too large.
 //!
 //! ```text
 //! limit   = measure "(" pattern ")" compare change

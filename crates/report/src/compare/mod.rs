@@ -1,18 +1,18 @@
 //! Comparisons of captures by their spans.
 //!
 //! [`Comparison::new`] takes the summaries of the captures of both sides. The figures of spans are those of
-//! [`summarize`](eventring_export::summarize). [`ChangeLimit`]s say which changes are too large.
+//! [`summarize`](eventring_export::summarize). A [`ChangeLimit`] defines which changes are too large.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `measure` | the measures of a span, and their values |
 //! | `side` | one side: the figures of each span over the captures of the side |
 //! | `rank_sum` | the test whether the durations of two sides differ |
-//! | `significance` | the tests of all spans together, with one rate of false alarms |
+//! | `significance` | the tests of all spans, with one rate of false alarms for all tests together |
 //! | `comparison` | both sides, span by span |
-//! | `limit` | expressions that say which changes are too large |
-//! | `exceeded` | the changes that exceed limits, and the limits that cannot be judged |
-//! | `json` | the comparison for programs |
+//! | `limit` | expressions for the limits of changes |
+//! | `exceeded` | the changes that exceed limits, and the limits that cannot be checked |
+//! | `json` | the comparison as JSON |
 
 mod comparison;
 mod exceeded;

@@ -1,7 +1,9 @@
-//! The test of Mann and Whitney: whether the values of one side tend to be larger than those of the other.
+//! The test of Mann and Whitney. It tests whether the values of one side tend to be larger than those of the other
+//! side.
 //!
-//! The test requires independent values. The durations of one run are not independent: the machine is faster for some
-//! seconds, and then slower. [`series_p_value`] measures this dependence, and widens the distribution by it.
+//! The test requires independent values. The durations of one run are not independent, because the machine is faster
+//! for some seconds and slower for others. [`series_p_value`] measures this dependence, and widens the distribution
+//! accordingly.
 
 use libm::erfc;
 

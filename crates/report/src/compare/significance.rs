@@ -1,4 +1,4 @@
-//! The tests of all spans together, with one rate of false alarms.
+//! The tests of all spans, with one rate of false alarms for all tests together.
 
 use super::rank_sum::{DurationSeries, p_value, series_p_value, smallest_p_value};
 use super::side::SideSpan;

@@ -1,4 +1,4 @@
-//! The page about one capture: a header, the loss account, tables and charts.
+//! The page about one capture: a header, the counts of losses, tables and charts.
 
 use super::figures::{CaptureFigures, KERNEL_WEIGHTS};
 use super::percentiles::{self, ChartedCurve};

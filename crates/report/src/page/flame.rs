@@ -1,11 +1,14 @@
 //! Flame graphs as SVG: one of a capture, or the difference of two.
 //!
 //! This module draws the graphs itself. The usual crate for flame graphs, `inferno`, does not fit, for these reasons:
-//! Its graph starts by an attribute `onload`, and a content security policy that allows this attribute allows every
-//! script in an attribute, although the policy protects the page against hostile names. Its script finds elements by
-//! ids that are the same in each graph, so a page can have only one graph. Its colours suit only a light page, and
-//! without scripts its texts keep a guessed width. Its licence, CDDL-1.0, would apply to every program with this crate.
-//! Drawing a rectangle for each frame takes less code than changing all this.
+//!
+//! - The script of its graph starts in an attribute `onload`. A content security policy that allows this attribute
+//!   allows every script in an attribute, and no longer protects the page against hostile names.
+//! - Its script finds elements by ids that are the same in each graph. So a page can have only one graph.
+//! - Its colours suit only a light page. Without scripts, the width of its texts is a guess.
+//! - Its licence, CDDL-1.0, would apply to every program with this crate.
+//!
+//! Drawing a rectangle for each frame takes less code than changing `inferno`.
 
 use crate::page::html::{escape, shortened};
 use eventring_export::Weight;

@@ -1,4 +1,4 @@
-//! The head of a page about a capture: the captured rings, the loss account and other sums.
+//! The head of a page about a capture: the captured rings, the counts of losses, and other sums.
 
 use super::charts;
 use super::figures::CaptureFigures;

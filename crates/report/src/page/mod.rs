@@ -1,4 +1,5 @@
-//! A page about a capture, in one file that needs no network: the loss account, a table of the spans, and charts.
+//! A page about a capture, in one file that needs no network. The page has the counts of losses, a table of the spans,
+//! and charts.
 //!
 //! | file | idea |
 //! |---|---|
@@ -7,7 +8,7 @@
 //! | `block_bars` | blocks over the time |
 //! | `block_figures`, `blocks` | the figures of blocks of execution events, and their section |
 //! | `durations` | histograms of durations, and curves of percentiles |
-//! | `header` | what was captured, and the loss account |
+//! | `header` | the captured rings, and the counts of losses |
 //! | `tables` | tables of the spans and of the rings |
 //! | `charts`, `percentiles` | charts as SVG |
 //! | `flame` | flame graphs as SVG |

@@ -1,4 +1,4 @@
-//! Which memory of this process the kernel writes into core files.
+//! The setting for the memory of this process that the kernel writes into core files.
 
 use super::super::system::paths;
 use rustix::fs::OFlags;

@@ -2,8 +2,8 @@
 //! that a ring has only one owner.
 //!
 //! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky
-//!    bit, and allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the mark, not
-//!    even a ring that happens to be called `x.~123`.
+//!    bit, and allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the
+//!    mark, even if the ring's own name is, for example, `x.~123`.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
 //! 4. If a file has the name already, the lock of that file decides. If the lock is held, the ring has an owner, and
@@ -14,11 +14,11 @@
 //!    process ignores the lock.
 //! 5. The new file loses the mark before any event can be recorded.
 //!
-//! If this process dies at any of these steps, a file may stay at the temporary name. The next maker removes that file,
-//! because the file has the mark, or is still empty if the process died within step 1. The mark is never missing: the
-//! new file loses it only after it has its final name, and a stale file gets it before it loses its name. If a death
-//! leaves the mark on the file `<name>` itself, nothing is lost: that ring has no event yet, or was about to be
-//! removed.
+//! If this process dies at any of these steps, a file may stay at the temporary name. The next process that makes the
+//! ring removes this file, because the file has the mark, or is empty if the process died within step 1. A file at a
+//! temporary name always has the mark. The new file loses the mark only after it has its final name. A stale file gets
+//! the mark before it loses its name. If the process dies while the file `<name>` has the mark, no event is lost. This
+//! ring has no event yet, or was about to be removed.
 //!
 //! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and the
 //! rename or removal. The rule is: only the owner of the file that has a name may take the name from that file. An
@@ -35,12 +35,8 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::{HugePageWarning, RingLocation};
 use super::super::memory::allocate::allocate;
 use super::super::memory::free_memory::FreeMemory;
-use super::super::options::CreateOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::huge_page_bytes;
 use super::super::writer::ending::wait_for_end;
@@ -50,6 +46,10 @@ use super::leftovers::{remove_leftover, remove_leftovers};
 use super::owned::{DirectoryEntry, OwnedRingFile, Registration};
 use super::stale::StaleFile;
 use super::unfinished::{ATTEMPTS, OPERATION, STICKY, already_owned, too_much_traffic};
+use crate::shm::answers::FileId;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::{HugePageWarning, RingLocation};
+use crate::shm::options::CreateOptions;
 
 /// The mode of an unfinished file: the sticky bit, and reading and writing for its owner only.
 const UNFINISHED_MODE: u32 = 0o1600;
@@ -68,7 +68,7 @@ impl<'a> UnpublishedFile<'a> {
     }
 
     /// Returns true if the owner holds the second lock, which no reader can hold. In this case the caller should store
-    /// a non-zero word at [`WRITE_LOCK_OFFSET`](super::super::super::WRITE_LOCK_OFFSET) of the file. The word shows other
+    /// a non-zero word at [`WRITE_LOCK_OFFSET`](crate::shm::WRITE_LOCK_OFFSET) of the file. The word shows other
     /// processes that the second lock alone decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {

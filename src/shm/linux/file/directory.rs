@@ -1,23 +1,23 @@
 //! The directories of rings with bare names.
 //!
 //! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
-//! `event-rings/` on a hugetlbfs mount with 2 MiB pages: on the first such mount where this process may make files, and
-//! nobody else may replace them. (The published daemon makes this directory with the mode that the umask gives, and
-//! with many umasks the group may replace files.) If there is no such mount, or the pool of huge pages is empty, rings
-//! are made in `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly, so its maker gets a warning
-//! and no error. Readers search the same directories in the same order.
+//! `event-rings/` on a hugetlbfs mount with 2 MiB pages. The mount must be one where this process may make files, and
+//! nobody else may replace them. The first such mount is used. (The published daemon makes this directory with the mode
+//! that the umask gives. With many umasks, the group may replace files.) If there is no such mount, or the pool of huge
+//! pages is empty, rings are made in `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the
+//! process that makes it gets a warning and no error. Readers search the same directories in the same order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
 use super::super::memory::huge_pages::{HugePagePool, has_huge_pages, huge_page_mounts};
-use super::super::name::RingName;
 use super::super::system::paths;
 use super::super::system::trust;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
+use crate::shm::name::RingName;
 
 const FALLBACK: &str = "/dev/shm/event-rings";
 

@@ -1,10 +1,10 @@
 //! The owner's side of a ring file. The owner holds the file's lock. When the owner ends, it removes the file.
 //!
 //! A recorder often is in a static, which Rust never drops. Therefore an exit handler removes files, too. If a process
-//! dies without exiting (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read the file after the
-//! crash, and the next owner replaces it.
+//! ends without calling its exit handlers (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read
+//! the file after the crash, and the next owner replaces it.
 //!
-//! A panic counts as a crash: the file stays if the owner is dropped while its thread unwinds. With glibc, the file
+//! A panic counts as a crash. The file stays if the owner is dropped while its thread unwinds. With glibc, the file
 //! also stays if `main` panics. The exit handler recognises such a panic by the exit status 101.
 
 use std::ffi::{CStr, CString, OsStr};
@@ -17,14 +17,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
-use super::super::location::HugePageWarning;
 use super::super::process::this_process::ThisProcess;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::handler_list::{HandlerList, ListEntry};
 use super::super::system::paths;
 use super::super::system::pinned;
 use super::super::writer::lock::OwnedLock;
+use crate::shm::answers::FileId;
+use crate::shm::location::HugePageWarning;
 
 /// A file name in an open directory. Because the directory is open, the name still means the same file after the
 /// process has changed its working directory, and after the directory was renamed.

@@ -1,10 +1,10 @@
-//! What making a ring file and replacing one have in common: the mark of an unfinished file, how often they try, and
-//! their errors.
+//! The common part of making a ring file and replacing a ring file: the mark of an unfinished file, the number of
+//! tries, and the errors.
 
 use std::fmt;
 use std::path::Path;
 
-use super::super::error::{ShmError, ShmErrorKind};
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 pub(in crate::shm::linux) const OPERATION: &str = "create ring file";
 

@@ -13,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
 
-use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::paths;
 use super::plan::OPERATION;
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 /// The largest number of parts that are mapped. By default, Linux allows a process 65,530 mappings.
 const EXTENTS_MAX: usize = 8192;

@@ -1,12 +1,13 @@
 //! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs checks its own limit only, not how much memory is free. If a file takes more memory than the machine or the
-//! container has, the kernel kills processes. So this library checks the free memory before it takes any for a file.
+//! tmpfs checks only its own limit, and not the free memory. If a file takes more memory than the machine or the
+//! container has, the kernel kills processes. So this library checks the free memory before it allocates memory for a
+//! file.
 
 use std::path::Path;
 
-use super::super::decimal::digits;
 use super::super::system::paths::{self, field, read_number, read_text};
+use crate::shm::decimal::digits;
 
 /// Returns how many bytes of memory this process can still get. This is the smaller of two numbers: the free memory of
 /// the machine with its free swap space, and the free part of the control group's limit. Returns `None` if the system

@@ -1,9 +1,9 @@
-//! The places of the sections of a ring file in memory.
+//! The addresses of the sections of a ring file in memory.
 
 use std::fmt;
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::sections::Sections;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::sections::Sections;
 
 pub(in crate::shm::linux) const OPERATION: &str = "map ring file";
 

@@ -3,8 +3,8 @@
 //! An access beyond the new end of a truncated file raises SIGBUS, which kills the process. A recorder or a reader
 //! should not die because another program has truncated its file. So the first mapping installs a signal handler. The
 //! handler replaces the missing pages, up to the end of their section, by anonymous zero pages, and marks the mapping
-//! as truncated. The interrupted access then reads zeros. The layers above check everything they read (sequence
-//! numbers, magic numbers), so they find no event there.
+//! as truncated. The interrupted access then reads zeros. The layers above check all data that they read (sequence
+//! numbers, magic numbers), so they find no event in the zeros.
 //!
 //! Limits:
 //! - The handler hides only missing pages of mapped ring files. Any other SIGBUS has the same effect as without this
@@ -13,8 +13,8 @@
 //!   handler of this module is not called any more.
 //! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden. The content of such a page is lost, and every
 //!   process that uses the page must notice.
-//! - A writer whose file was truncated continues to write, into private pages. These take as much memory as the
-//!   missing part of the file had.
+//! - A writer whose file was truncated continues to write, into private pages. The private pages take as much memory as
+//!   the missing part of the file took.
 
 use std::mem::MaybeUninit;
 use std::ptr;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `this_process`, `fork_guard` | noticing a fork |
 //! | `uninherited` | descriptors that forked children do not inherit |
-//! | `timed_lock` | locks that a forked child does not wait for without end |
+//! | `timed_lock` | locks for which a forked child waits only a limited time |
 //! | `not_recording` | a note for other processes about why this process records nothing |
 //! | `process_context` | the process's data for profilers |
 

@@ -1,4 +1,4 @@
-//! A number for each process. A forked child has another number than all its ancestors.
+//! A number for each process, other than its process id. A forked child has another number than all its ancestors.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};

@@ -1,9 +1,9 @@
 //! File descriptors that the program may have closed.
 //!
 //! A program that becomes a daemon often closes all descriptors that it did not open itself, among them the descriptors
-//! of this library. A later file of the program may get the number of such a descriptor. If the library closed its
+//! of this library. Then a later file of the program may get the number of such a descriptor. If the library closed its
 //! descriptor by this number, it would close the program's file. If no file has the number, the standard library's
-//! `OwnedFd` aborts a debug build when it closes the number.
+//! `OwnedFd` aborts a debug build on closing.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
+use crate::shm::answers::FileId;
 
 /// A file descriptor of this library. On drop, it is closed only if its number still leads to the file for which it was
 /// opened.

@@ -1,6 +1,6 @@
-//! A process-wide list. Signal handlers and exit handlers can go through its entries.
+//! A process-wide list, which signal handlers and exit handlers can iterate.
 //!
-//! The list only grows, and its entries never move. So a handler needs no lock to go through them.
+//! The list only grows, and its entries never move. So a handler needs no lock for the iteration.
 
 use crate::sync::locked_section::get_or_make;
 use std::sync::OnceLock;

@@ -9,7 +9,7 @@
 //! | `page_size` | the pages of a file's mapping |
 //! | `thread_name` | the name of the calling thread, also in signal handlers |
 //! | `trust` | which owners of files are accepted |
-//! | `handler_list` | the list that signal handlers and exit handlers go through |
+//! | `handler_list` | a list that signal handlers and exit handlers can iterate |
 //! | `pinned` | keeping this library's code loaded if it is part of a plugin |
 
 pub(super) mod calls;

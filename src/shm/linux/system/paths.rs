@@ -1,8 +1,8 @@
 //! System calls about paths, each with one purpose.
 //!
-//! For each system call on a path, there is one function here that is not inlined. This keeps programs small: rustix
-//! puts code for making a C string into every function that passes a path to rustix. This module also has functions
-//! that read files, because reading with `std::fs` needs more code.
+//! For each system call on a path, this module has one function that is not inlined. These functions keep programs
+//! small. Without them, every function that passes a path to rustix would contain code that makes a C string. This
+//! module also has functions that read files, because reading with `std::fs` needs more code.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::decimal::digits;
+use crate::shm::decimal::digits;
 
 /// Opens an existing file or directory. Never makes a file.
 #[inline(never)]

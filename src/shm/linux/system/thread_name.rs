@@ -1,8 +1,8 @@
 //! The name of the calling thread.
 //!
 //! The system stores only 15 bytes of a thread's name, and for the main thread the program's name. The standard library
-//! has the whole name, but may be asked only after it has set up the thread: if a signal handler or the program's
-//! allocator asks while the thread is starting, the standard library aborts the process.
+//! has the whole name, but only after it has set up the thread. If a signal handler or the program's allocator asks for
+//! the name while the thread is starting, the standard library aborts the process.
 
 use std::mem::MaybeUninit;
 use std::thread;

@@ -1,8 +1,8 @@
 //! Filter directives, in the syntax of tracing-subscriber's `EnvFilter`: `target[span{field=value,field}]=level`. Each
 //! part may be left out.
 //!
-//! A directive that names a span or a field is a *span directive*. It enables whatever happens while the thread is in
-//! such a span. The other directives choose spans and events by level and target alone.
+//! A directive that names a span or a field is a *span directive*. It enables the spans and events that a thread makes
+//! while it is in such a span. The other directives select spans and events by level and target alone.
 //!
 //! Directives come from users and from other processes, so their number and length are limited: see [`parse`].
 

@@ -1,5 +1,5 @@
-//! The faults of filter directives. Some faults, such as a mistyped level, would otherwise give a valid directive that
-//! matches nothing, because the level looks like a target.
+//! The faults of filter directives. A mistyped level, for example, is a fault. Without this check, the mistyped level
+//! would count as a target, and the directive would be valid and match nothing.
 
 use super::LEVELS;
 use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};

@@ -3,7 +3,7 @@ use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX};
 use super::problem::check_single_word;
 use super::*;
 use crate::schema::perf::{Cut, RawField, ValueType};
-use crate::tracing::TargetFilter;
+use crate::tracing::filter::filter::TargetFilter;
 use proptest::prelude::*;
 
 fn problem(directive: &str) -> Option<Problem> {

@@ -1,9 +1,11 @@
-//! The ways in which a replay returns its spans: closed spans, lost spans, and the remaining spans at the end of the
-//! stream.
+//! The functions with which a replay returns its spans: closed spans, lost spans, and the remaining spans at the end of
+//! the stream.
 
-use super::{OpenSlice, SpanReplay};
-use crate::tracing::Fields;
-use crate::tracing::{Span, SpanId};
+use super::SpanReplay;
+use crate::tracing::read::record::Fields;
+use crate::tracing::read::slice::OpenSlice;
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
 /// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events

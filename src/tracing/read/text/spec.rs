@@ -1,5 +1,5 @@
-//! Parsing a format string of `std::fmt`. The arguments are encoded in the order of the placeholders, so the parser
-//! ignores which argument a placeholder names.
+//! Parsing a format string of `std::fmt`. The recorder encodes the arguments in the order of the placeholders. So the
+//! parser ignores the name or index of the argument in a placeholder.
 
 /// The largest width or precision that is taken from a format string or an argument. `std` has the same limit.
 const COUNT_MAX: usize = u16::MAX as usize;

@@ -1,14 +1,18 @@
 //! The bytes of a block: its head, the list of its columns, and the columns. All numbers of the head and the list are
 //! varints.
 //!
-//! The head holds: which extension words hold ids (a bit each, bits 0 to 3) and which word goes with an id (its index
-//! plus one in bits 4 to 6; 0 for none); the time of the first event (0 without events); the number of events; the
-//! number of gaps; the number of groups; then for each group its event type, the number of its events, the number of
-//! its fields, and the width of each field. A group is all events of one type.
+//! The head holds these numbers. A *group* is all events of one type.
 //!
-//! The list holds: the number of columns; then for each column its code, its group, its form, and the number of its
-//! parts; then for each part its size in bytes times two, plus one if the part is compressed, and then the compressed
-//! size of such a part. A column with planes has a part for each plane, because each plane compresses best by itself.
+//! - A number of seven bits. Bits 0 to 3 show which extension words hold ids, with one bit for each word. Bits 4 to 6
+//!   hold the index, plus one, of the word that belongs to an id, or 0 if there is no such word.
+//! - The time of the first event (0 if there are no events).
+//! - The number of events, the number of gaps, and the number of groups.
+//! - For each group: its event type, the number of its events, the number of its fields, and the width of each field.
+//!
+//! The list begins with the number of columns. For each column, it holds the column's code, group, form and number of
+//! parts, and then an entry for each part. The entry is twice the part's size in bytes, plus one if the part is
+//! compressed. In this case the compressed size follows. A column with planes has a part for each plane, because each
+//! plane compresses best by itself.
 
 use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
 use crate::format::header::{BLOCK_BYTES_MAX, RECORDS_MAX};

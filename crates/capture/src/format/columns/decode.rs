@@ -1,4 +1,5 @@
-//! Making the events and gaps of a block from its columns. Nothing in the bytes is trusted: damaged bytes give `None`.
+//! Making the events and gaps of a block from its columns. Nothing in the bytes is trusted. For damaged bytes, the
+//! functions return `None`.
 
 use super::body::{BYTES_FORM, BodyHead, ColumnEntry, ColumnPart, GroupHead, code, state};
 use super::ids::{IdReader, NewIds};

@@ -1,7 +1,7 @@
-//! A column of ids, such as span ids. Most ids were new a moment ago: a span is created, entered, exited and closed
-//! within a few events of its thread. So the column holds for each id how many other ids have appeared for the first
-//! time since this id did. This number takes one byte and compresses well. An id that is not remembered is written as a
-//! whole.
+//! A column of ids, such as span ids. Most ids have appeared for the first time shortly before, because a span is
+//! created, entered, exited and closed within a few events of its thread. So for each id, the column holds the number
+//! of ids that have appeared for the first time since this id did. This number takes one byte and compresses well. The
+//! writer and the reader remember the last 254 new ids. An older id is written as a whole.
 
 /// The code of the id 0, which names nothing.
 const NONE: u8 = 0;

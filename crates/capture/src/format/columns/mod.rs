@@ -5,8 +5,8 @@
 //! | file | idea |
 //! |---|---|
 //! | `ints` | a column of numbers, in the form that takes the fewest bytes |
-//! | `ids` | a column of ids, most of which were new a moment ago |
-//! | `layout` | the columns of a ring: which words hold ids, which fields payloads have |
+//! | `ids` | a column of ids, most of which have appeared for the first time shortly before |
+//! | `layout` | the columns of a ring: which extension words hold ids, which fields payloads have |
 //! | `body` | the bytes of a block: its head, the list of its columns, the columns |
 //! | `encode`, `group`, `put` | making the columns from the events |
 //! | `decode` | making the events from the columns; nothing in the bytes is trusted |

@@ -1,4 +1,4 @@
-//! Encoded blocks decode to the same events.
+//! Tests that encoded blocks decode to the same events.
 
 use super::*;
 use eventring::files::{CONTENT_TYPE_EXEC, CONTENT_TYPE_PERF};

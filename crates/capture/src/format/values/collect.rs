@@ -1,4 +1,4 @@
-//! Collecting the values of a block's events: of all events on which conditions can be tested without the other events.
+//! Collecting the values of a block's events. Only events that conditions can test without other events have values.
 
 use super::key::{NameKey, NameKind};
 use super::losses::{self, BlockLoss};

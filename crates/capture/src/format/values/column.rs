@@ -1,6 +1,6 @@
-//! The bytes of the column: the pages of keys, the head, the trailer. The column is at the end of a block, so that a
-//! reader finds the trailer without reading the rest. Nothing in the bytes is trusted: if the column is damaged, the
-//! reader reads the whole block.
+//! The bytes of a block's column of values: pages of keys, a head and a trailer. The column is at the end of the block,
+//! so that a reader finds the trailer without reading the rest of the block. The reader does not trust the bytes. If
+//! the column is damaged, the reader reads the whole block.
 
 use super::collect::ValueCollector;
 use super::losses::BlockLoss;

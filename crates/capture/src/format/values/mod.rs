@@ -1,12 +1,12 @@
-//! The values of a block of events: a column that shows that no event of the block has a value, so that a reader can
-//! skip the block.
+//! The values of a block of events, in a column of the block. A reader that searches for a value tests the column. If
+//! the column shows that no event of the block has the value, the reader skips the block.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `operand` | a value, as conditions compare it |
 //! | `integer` | integers of fields, up to 256 bits |
 //! | `key` | the hashes of names and values |
-//! | `tables` | the source of the names of a ring's fields |
+//! | `tables` | the schema or the tables that hold the names of a ring's fields |
 //! | `collect` | the values of a block's events, and of spans and log records |
 //! | `typed` | the values of typed events |
 //! | `seen` | the last values of a field |

@@ -1,7 +1,7 @@
-//! Xor filters of keys, in pages: a reader that looks for a key reads one page.
+//! Xor filters of keys, in pages. A reader that searches for a key reads only one page.
 //!
-//! `xorf` makes the filters. The files hold only as many bits of its fingerprints as there is room for, so the reader
-//! has its own code for the test.
+//! The crate `xorf` makes the filters. A file holds only as many bits of each fingerprint of a filter as there is room
+//! for. So the test of a filter is this module's own code.
 
 use crate::format::wire::{Bytes, put_u64};
 use twox_hash::XxHash3_64;

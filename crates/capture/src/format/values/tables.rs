@@ -1,5 +1,5 @@
-//! The source of the names of a ring's events and fields: the schema of a ring of typed events, or the tables of a perf
-//! recorder.
+//! The names of a ring's events and fields. The names of a ring of typed events are in its schema. The names of a perf
+//! recorder are in its tables.
 
 use super::typed::TypedNames;
 use eventring::reader::Reader;

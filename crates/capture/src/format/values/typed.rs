@@ -1,4 +1,5 @@
-//! The values of typed events. Their places in the payload are found once for each event type of a ring.
+//! The values of typed events. The offsets of the values in the payload are computed once for each event type of a
+//! ring.
 
 use super::key::{NameKey, NameKind};
 use super::names::{NameValues, Names};

@@ -1,5 +1,5 @@
-//! Reading ahead in a shard for the begins of spans that are not copied yet, and back for begins before the first
-//! copied event.
+//! Finds the events with which spans begin: ahead in a shard, among the events that are not copied yet, and back,
+//! before the first copied event.
 
 use eventring::reader::{Cursor, Descriptor, Next, Seek};
 use eventring::schema::EventType as _;

@@ -1,5 +1,5 @@
-//! The filter of a capture into batches. The events that it leaves out become gaps with a cause of their own, so the
-//! account stays exact.
+//! The filter of a capture into batches. The events that the filter leaves out become gaps with a cause of their own.
+//! So the counts of events stay exact.
 //!
 //! Each recorder of the capture is filtered separately, because types, call sites and spans belong to one recorder.
 //!
@@ -8,7 +8,7 @@
 //! | `sample` | the trees of spans that are in a sample |
 //! | `span_test` | testing conditions on the events of a recorder |
 //! | `trees` | keeping or leaving out whole trees of spans |
-//! | `lookahead` | begins of spans that are not copied yet, or that came before the first copied event |
+//! | `lookahead` | first events of spans, ahead of the copied events or before them |
 
 mod lookahead;
 mod sample;

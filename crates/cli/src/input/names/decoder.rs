@@ -112,19 +112,32 @@ impl Decoder {
     }
 }
 
-/// Returns the message that there is no event of the name that the user gave, but those with the names `known`.
-pub(crate) fn no_such_event(name: &str, mut known: Vec<&str>) -> String {
+/// Checks that an event type of `--type` is one of some of these rings.
+///
+/// # Errors
+/// It is none; the message names the types that there are.
+pub(crate) fn check_type<'a>(name: &str, rings: impl Iterator<Item = &'a Decoder> + Clone) -> Result<(), String> {
+    if rings.clone().any(|ring| ring.code_of(name).is_some()) {
+        return Ok(());
+    }
     let name = shortened_name(name);
-    if known.is_empty() {
-        return format!("--type {name}: this ring's events have no names here; give a code");
+    if rings.clone().next().is_none() {
+        return Err(format!(
+            "--type {name}: there are no typed events here, only spans and log records; leave the option out, or choose those with \
+             --max-level and --span"
+        ));
     }
     // Several rings of one schema have the same names.
     let mut seen = HashSet::new();
+    let mut known: Vec<&str> = rings.flat_map(Decoder::events).map(|(_, known)| known).collect();
     known.retain(|name| seen.insert(*name));
+    if known.is_empty() {
+        return Err(format!("--type {name}: this ring's events have no names here; give a code"));
+    }
     let more = known.len().saturating_sub(NAMED);
     known.truncate(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("--type {name}: there is no event of that name; there are {}{more}", known.join(", "))
+    Err(format!("--type {name}: there is no event of that name; there are {}{more}", known.join(", ")))
 }
 
 /// Returns the built-in schema of the event type `E` if the ring has the same content type and schema hash, and

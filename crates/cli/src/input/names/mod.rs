@@ -2,9 +2,9 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `decoder` | events and payloads by their schema |
+//! | `decoder` | the names of events, and the decoding of payloads |
 //! | `fields` | the fields that a condition may name |
-//! | `unknown_names` | names that nothing had |
+//! | `unknown_names` | names in a condition that no event has |
 
 pub(crate) mod decoder;
 pub(crate) mod fields;

@@ -1,5 +1,5 @@
-//! A program and its child processes, and the rings that they have mapped. So rings of programs without a server are
-//! found.
+//! A program and its child processes, and the rings that these processes have mapped. With this search, a verb also
+//! finds the rings of programs without a server.
 
 use super::process;
 use super::program::is_numbered;

@@ -6,10 +6,10 @@
 //! | `program` | a program that a verb starts, and its rings |
 //! | `process`, `family` | processes of this machine; a process and its children |
 //! | `holder` | the process that writes a ring |
-//! | `open_files` | rings that only programs still have, and why a ring is not there |
-//! | `servers`, `strangers` | the servers of programs, and warnings of those of other users |
+//! | `open_files` | rings without a file name, which programs hold open; why a program has no ring |
+//! | `servers`, `strangers` | the servers of programs, and warnings about the programs of other users |
 //! | `filter_overrides` | filter overrides of this program in running programs |
-//! | `stacks` | where threads are |
+//! | `stacks` | the present stacks of threads |
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 #[cfg_attr(

@@ -1,5 +1,5 @@
-//! Files that running programs hold open without a name: rings whose files were removed, and notes of programs that
-//! record nothing.
+//! Files without a name that running programs hold open. Such files are rings whose names were removed, and notes that
+//! say why a program records nothing.
 
 use crate::input::programs::process;
 use crate::text::format::one_line;

@@ -1,4 +1,4 @@
-//! Where the threads of a process are.
+//! The present stacks of the threads of a process.
 
 use eventring_profile::frames::Frame;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! What is known of a ring.
+//! The facts about a ring that verbs show.
 //!
 //! | file | idea |
 //! |---|---|
-//! | `report` | everything that `list`, `info`, `check` and `clean` show of a ring |
+//! | `report` | all facts about a ring; verbs show parts of them |
 //! | `state` | the state of a ring and its writer, in words |
 //! | `survey` | counts of the events in a ring |
 //! | `history` | the time that a ring covers |

@@ -1,4 +1,4 @@
-//! Verbs that keep what programs record, and `capture_result`, what they say at their end.
+//! The verbs that keep what programs record. `capture_result` has the output at the end of these verbs.
 
 pub(crate) mod capture;
 pub(crate) mod capture_result;

@@ -1,4 +1,4 @@
-//! Verbs that look at what is there now. (`watch` and `top` have their folders beside `verbs/`.)
+//! The verbs that show rings, programs and events as they are now.
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod check;

@@ -1,12 +1,18 @@
 //! The same selection shows the same events: `watch` of rings and of a file, `capture`, and `find` for what an event says
 //! by itself.
 
+use crate::broker::place::Place;
+use crate::consumers;
 use crate::fixtures::*;
 use crate::random_program;
 use eventring_stress::random::Random;
 
 /// The number of random selections, or what EVENTRING_SELECTIONS says.
 const SELECTIONS: u64 = 40;
+/// The number of random conditions of triggers, or what EVENTRING_SELECTIONS says.
+const TRIGGERS: u64 = 10;
+/// One selection of so many is forwarded.
+const FORWARDED: u64 = 4;
 
 fn term(seeded: &mut Random) -> &'static str {
     const TERMS: [&str; 18] = [
@@ -70,6 +76,60 @@ fn check_same(found: &Seqnos, expected: &Seqnos, what: &str) {
 /// The rings and seqnos of events, without descriptions of threads and call sites.
 type Seqnos = BTreeSet<(String, u64)>;
 
+/// Spans by their ids, log records by thread and time, and typed events by their seqnos: what `watch --json` and `export
+/// --format jsonl` both name.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Named {
+    spans: BTreeSet<u64>,
+    records: BTreeSet<(u64, u64)>,
+    typed: BTreeSet<u64>,
+}
+
+impl Named {
+    fn of_watch(lines: &[Value]) -> Self {
+        let mut named = Self::default();
+        for line in lines {
+            let payload = &line["payload"];
+            _ = match line["name"].as_str() {
+                Some("SPAN_NEW") => named.spans.insert(payload["span"].number()),
+                Some("EVENT") => named.records.insert((payload["thread"]["id"].number(), line["ts_ns"].number())),
+                Some(name) if name.starts_with("ORDER_") => named.typed.insert(line["seqno"].number()),
+                _ => false,
+            };
+        }
+        named
+    }
+
+    fn of_export(lines: &[Value]) -> Self {
+        let mut named = Self::default();
+        for line in lines {
+            _ = match line["type"].text() {
+                "span" => named.spans.insert(line["id"].number()),
+                "event" => named.records.insert((line["thread"]["id"].number(), line["time_ns"].number())),
+                "typed_event" => named.typed.insert(line["seqno"].number()),
+                _ => false,
+            };
+        }
+        named
+    }
+
+    fn counts(&self) -> [u64; 3] {
+        [self.spans.len(), self.records.len(), self.typed.len()].map(|count| count as u64)
+    }
+}
+
+/// Checks that the selection of a file is the same in `export` and `summary` as in `watch`.
+fn check_export_and_summary(file: &str, options: &[&str]) {
+    let watched = Named::of_watch(&run!("watch", file, "--json", options).json_lines());
+    let exported = Named::of_export(&run!("export", file, "--format", "jsonl", options).json_lines());
+    assert_eq!(exported, watched, "{options:?}");
+    let summary = run!("summary", file, "--json", options);
+    let summary =
+        if summary.code == Some(0) { summary.json() } else { json!({"spans": [], "log_records": 0, "events": []}) };
+    let sum = |rows: &str| -> u64 { summary[rows].list().iter().map(|row| row["count"].number()).sum() };
+    assert_eq!([sum("spans"), summary["log_records"].number(), sum("events")], watched.counts(), "{options:?}");
+}
+
 /// Returns the events that a program shows; `None` if it refuses the selection, as one that nothing of a file fulfils.
 fn shown(arguments: &[&str]) -> Option<Seqnos> {
     let shown = run(arguments);
@@ -97,7 +157,7 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
     random_program::record(&shop, &orders, 4, 7);
     let [shop, orders, all, taken] = [&shop, &orders, &all, &taken].map(|path| argument(path));
     run!("capture", shop, orders, "-o", all).ends(0);
-    let (mut compared, mut events) = (0, 0);
+    let (mut compared, mut events, place) = (0_u64, 0, Place::new());
     for _ in 0..selections {
         let options = options(&mut seeded);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -108,6 +168,14 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
         run!("capture", shop, orders, "-o", taken, "--force", &options).ends(0);
         let of_capture = shown(&["watch", taken, "--json"]).unwrap();
         check_same(&of_capture, &of_rings, &format!("capture {options:?}"));
+        check_export_and_summary(all, &options);
+        if let Some(place) = place.as_ref().filter(|_| compared % FORWARDED == 0) {
+            let (address, stream) = (place.broker.address(), format!("S{compared}"));
+            let to = ["--to", &address, "--stream", &stream, "--host", "h"];
+            run!("forward", shop, orders, to, &options).ends(0);
+            run!("receive", &address, "--stream", &stream, "--until-idle", "300ms", "-o", taken, "--force").ends(0);
+            check_same(&shown(&["watch", taken, "--json"]).unwrap(), &of_rings, &format!("forward {options:?}"));
+        }
         if let ["--where", condition] = options[..]
             && !condition.contains("not ")
         {
@@ -124,6 +192,36 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
     }
     // Some selections can hold for nothing, and are refused.
     assert!(compared * 2 > selections && events > 0, "{compared} of {selections} compared, {events} events");
+}
+
+#[test]
+fn a_trigger_fires_as_often_as_an_independent_reader_says() {
+    let conditions = std::env::var("EVENTRING_SELECTIONS").map_or(TRIGGERS, |count| count.parse().unwrap());
+    let (mut seeded, mut compared, mut sum) = (Random(11), 0, 0);
+    for seed in 0..conditions {
+        let (dir, condition) = (directory(), condition(&mut seeded, 0));
+        let [shop, orders, all, out] = ["shop", "orders", "all.evc", "{n}.evc"].map(|name| place(&dir, name));
+        let [ring, other, all, out] = [&shop, &orders, &all, &out].map(|path| argument(path));
+        // One file is written; what fires later is counted.
+        let on = ["--on", &condition, "--max-files", "1", "--debounce", "0", "-o", out];
+        // There is no ring yet: otherwise the condition is refused, as one that can never hold.
+        if !run!("capture", ring, on).err.contains("does not exist") {
+            continue;
+        }
+        let mut watch = live!("capture", ring, other, "--wait", "--json", on);
+        watch.notice("waiting for");
+        random_program::record(&shop, &orders, 1, seed);
+        let watched = watch.end();
+        let watched = watched.ends(0).json();
+        run!("capture", ring, other, "-o", all).ends(0);
+        let Some(mut oracle) = consumers::script("oracle") else { return };
+        let counted = oracle.env("ORACLE_CONDITION", &condition).arg(all).output().unwrap();
+        let expected: u64 = String::from_utf8(counted.stdout).unwrap().trim().parse().unwrap();
+        let fired = watched["fired"].number() + watched["suppressed"].number() + watched["debounced"].number();
+        assert_eq!(fired, expected, "{condition}: {watched}");
+        (compared, sum) = (compared + 1, sum + fired);
+    }
+    assert!(compared * 2 > conditions && sum > 0, "{compared} of {conditions} compared, {sum} fired");
 }
 
 #[test]

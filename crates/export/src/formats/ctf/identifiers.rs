@@ -1,7 +1,8 @@
 //! The names of fields in metadata.
 //!
-//! A name of the metadata has only ASCII letters, digits and `_`. It begins with an additional `_`, so that it is no
-//! keyword and begins with no digit. Readers remove this `_`. (LTTng writes names in the same way.)
+//! A name in the metadata has only ASCII letters, digits and `_`. Each name gets an additional `_` at its start,
+//! because a keyword or a name that begins with a digit is not valid. Readers remove this `_`. (LTTng writes names in
+//! the same way.)
 
 use std::collections::{HashMap, HashSet};
 

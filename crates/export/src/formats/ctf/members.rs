@@ -1,7 +1,7 @@
-//! The fields of events whose number and types are known only when the event is written.
+//! The fields of events. The number and types of some events' fields are known only when the event is written.
 //!
-//! All events with fields of the same names and types have the same class. So the names and types of the fields are the
-//! key of the class, and the metadata of a new class is made from this key.
+//! All events whose fields have the same names and types have the same class. So the names and types of the fields are
+//! the key of the class. The metadata of a new class is made from its key.
 
 use super::identifiers::Identifiers;
 use super::metadata::put_text;

@@ -1,8 +1,8 @@
 //! The streams of a ring.
 //!
-//! The times in a stream never fall, but those in a ring may: if threads share the ring, an event may get its seqno
-//! after a later event. Such an event goes to another stream of the ring. Readers merge the streams, so they see all
-//! events in the order of time.
+//! The times in a stream never decrease. The times in a ring may decrease: if threads share the ring, an event with an
+//! earlier time may get a later seqno. Such an event is written to another stream of the ring. Readers merge the
+//! streams, so they read all events in the order of time.
 
 use super::stream::{PacketHead, Stream};
 use crate::formats::files::ExportFiles;

@@ -1,8 +1,9 @@
 //! The colours of losses and of log records in the Perfetto UI.
 //!
-//! A trace cannot name a colour. The UI (v52) colours each slice by a hash of its correlation id, or, if it has none,
-//! of its name without the digits. So losses and log records have correlation ids with chosen colours: only losses,
-//! errors and warnings catch the eye. The test below contains the hash function of the UI.
+//! A trace cannot name a colour. The UI (v52) computes the colour of a slice from a hash of its correlation id. Without
+//! a correlation id, the UI hashes the slice's name without the digits. So losses and log records get correlation ids
+//! whose hash gives a suitable colour. Only losses, errors and warnings get bright colours. The test below contains the
+//! hash function of the UI.
 
 use crate::formats::trace_writer::Alert;
 

@@ -1,5 +1,5 @@
-//! Compressed packets. Most packets of a trace are in the field `compressed_packets` of other packets, each of which
-//! holds a stretch of the trace. The stretches are compressed on other threads.
+//! Compressed packets. A packet with the field `compressed_packets` contains many other packets of the trace,
+//! compressed. Most packets of a trace are in such packets. Other threads compress them.
 
 use super::fields;
 use super::wire::{begin, bytes, end};

@@ -2,13 +2,13 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `sequence` | packet sequences: a track, a clock and interned texts for each |
+//! | `sequence` | packet sequences, each with a track, a clock and interned texts |
 //! | `intern` | the interned texts of one sequence |
 //! | `colours` | the colours that the UI gives to losses and log records |
 //! | `samples` | samples of stacks |
 //! | `events` | slices, instants and samples of counters, encoded |
-//! | `compress` | the output: packets in compressed stretches |
-//! | `messages` | rare messages; `prost` encodes them |
+//! | `compress` | the output: packets that contain many compressed packets |
+//! | `messages` | rare messages, which `prost` encodes |
 //! | `wire`, `fields` | the encoding of frequent messages |
 
 mod colours;

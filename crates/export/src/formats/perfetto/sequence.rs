@@ -1,5 +1,5 @@
-//! Packet sequences. A sequence has a track, interned texts and an incremental clock, so its packets need neither the
-//! name of the track nor the whole time.
+//! Packet sequences. A sequence has a track, interned texts and an incremental clock. So its packets do not repeat the
+//! track, and hold only the time since the packet before.
 
 use super::fields;
 use super::intern::Interner;

@@ -1,5 +1,5 @@
-//! The arguments of blocks, transactions and commit states: known values, missing values, and the counts of events that
-//! are not drawn one by one.
+//! The arguments of blocks, transactions and commit states: known values, missing values, and counts of events that are
+//! not drawn as slices of their own.
 
 use super::collected::{Collected, Part};
 use crate::args::{ArgValue, Args};

@@ -1,4 +1,4 @@
-//! What a record of the kernel says.
+//! The content of one record of the kernel.
 
 pub(crate) use crate::maps::Mapped;
 

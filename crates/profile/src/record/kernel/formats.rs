@@ -1,4 +1,4 @@
-//! Tracepoints: their numbers, and the places of their fields in a record. Both are read from tracefs.
+//! Tracepoints: their ids, and the offsets of their fields in a record. Ids and offsets are read from tracefs.
 
 use rustix::mount::{MountFlags, mount};
 use std::fs;

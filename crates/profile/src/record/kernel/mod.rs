@@ -3,9 +3,9 @@
 //! | file | idea |
 //! |---|---|
 //! | `rights` | the data that this user may get from the kernel, and the settings that allow the rest |
-//! | `formats` | tracepoints: their numbers, and the places of their fields |
-//! | `counters`, `opening` | opening the kernel's buffers, and which ones for which processes |
-//! | `body`, `bytes` | what one record says, and its bytes |
+//! | `formats` | tracepoints: their ids, and the offsets of their fields |
+//! | `counters`, `opening` | opening the kernel's buffers, and which buffers each process needs |
+//! | `body`, `bytes` | the content of one record, and its bytes |
 //! | `records`, `samples` | parsing one record; samples: stacks and tracepoints |
 //! | `order` | records of all buffers in the order of time |
 //! | `system` | processors and threads of the system |

@@ -1,4 +1,4 @@
-//! Which buffers are opened for which processes.
+//! The choice of the kernel's buffers that are opened for each process.
 
 use super::counters::{Access, Kind, Point, Source, Whose};
 use super::rights::{ALLOW_KERNEL, ALLOW_PERF, ALLOW_SYSTEM, LOWER_RATE, MORE_MEMORY, Missing};

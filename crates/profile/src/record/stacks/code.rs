@@ -1,5 +1,6 @@
-//! The files with the code of processes, opened while they are mapped. They stay open, because names are looked up at
-//! the end, when the process may have ended and another file may have the path.
+//! The files with the code of processes. Each file is opened while a process has it mapped, and stays open. Names of
+//! functions are looked up at the end of the recording. Then the process may have ended, and the path may name another
+//! file.
 
 use super::maps::File;
 use crate::symbols::build_id;

@@ -1,9 +1,9 @@
-//! Stacks and their numbers. A stack is recorded once, with its number.
+//! Stacks and their ids. A stack is recorded once, with its id.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `maps` | the files that are mapped into a running process |
-//! | `code` | the files with the code of processes, open |
+//! | `code` | the open files with the code of processes |
 //! | `unwind` | return addresses from a copy of a stack |
 //! | `symbols` | names of addresses |
 //! | `now` | the stacks of threads at this moment |

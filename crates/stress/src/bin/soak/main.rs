@@ -4,10 +4,10 @@
 //! $ cargo run -p eventring-stress --bin soak -- --seconds 600 --json
 //! ```
 //!
-//! Threads record and stall, with payloads of up to some MiB. Readers come and go and are killed. The writer is
-//! stopped, killed and started again. Checksums show whether events are torn. A reader follows each ring from its first
-//! event to its end and must account for every sequence number. The exit code is 1 if an event is torn, a reader hangs,
-//! or a sequence number is unaccounted.
+//! Threads record and stall, with payloads of up to some MiB. Readers start, end and are killed. The writer is stopped,
+//! killed and started again. Checksums show whether events are torn. One reader follows each ring from its first event
+//! to its end, and must count every sequence number as read or as lost. The exit code is 1 if an event is torn, a
+//! reader hangs, or a sequence number was not counted.
 #![allow(missing_docs, reason = "a program")]
 
 mod blocks;

@@ -1,5 +1,5 @@
-//! The events that the soak records to the perf ring, and the function that checks them. The soak records every kind
-//! of perf event. If an event has fields, a value or a text, their content shows whether the event is torn.
+//! The events that the soak records to the perf ring, and the function that checks them. The soak records every kind of
+//! perf event. The content of an event's fields, value or text shows whether the event is torn.
 
 use crate::checksum::Checksum;
 use eventring::schema::perf::FieldValue;

@@ -1,4 +1,4 @@
-//! Where the verbs for blocks read execution events: a ring, captures, an `EVCAP_01` file or an archive.
+//! The input of the verbs for blocks: execution events from a ring, captures, an `EVCAP_01` file or an archive.
 
 use crate::exit::{Exit, Failure};
 use crate::input::ring_args::Expect;

@@ -3,7 +3,7 @@
 use crate::args::selection::EventArgs;
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
-use crate::input::names::decoder::{Decoder, no_such_event};
+use crate::input::names::decoder::{Decoder, check_type};
 use crate::input::names::fields::{KnownFields, check_fields};
 use crate::input::names::unknown_names::SeenNames;
 use crate::text::format::{events, were};
@@ -13,7 +13,6 @@ use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;
 use eventring_capture::BatchFilter;
 use eventring_capture::condition::{Condition, NameKind};
-use std::collections::BTreeSet;
 
 /// The events that are taken; the others are counted, and are no loss.
 #[derive(clap::Args)]
@@ -70,19 +69,12 @@ impl FilterArgs {
     pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
         let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
         let decoders: Vec<Decoder> = rings.opened.iter().filter(is_typed).map(Decoder::for_ring).collect();
-        for name in self.events.types.iter().filter(|name| !decoders.iter().any(|ring| ring.code_of(name).is_some())) {
-            let known: BTreeSet<&str> = decoders.iter().flat_map(Decoder::events).map(|(_, known)| known).collect();
-            let message = match decoders.is_empty() {
-                true => format!(
-                    "--type {name}: there are no typed events here, only spans and log records; leave the option out, or choose those with \
-                     --max-level and --span"
-                ),
-                false => no_such_event(name, known.into_iter().collect()),
-            };
-            if rings.are_all_open() {
-                return Exit::Usage.fail(message);
+        for name in &self.events.types {
+            match check_type(name, decoders.iter()) {
+                Err(why) if rings.are_all_open() => return Exit::Usage.fail(why),
+                Err(why) => report_problem(false, &why),
+                Ok(()) => {}
             }
-            report_problem(false, &message);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `eventring forward` and `eventring receive`: events leave their host, and become captures elsewhere.
+//! `eventring forward` and `eventring receive`: sending events to another host, and writing them to captures there.
 
 mod args;
 mod broker;

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `qemu` | QEMU and its plugin, and the command that runs a program under them |
 //! | `directory` | the directory of a run |
-//! | `unfinished` | the capture before it has its name |
+//! | `unfinished` | the capture, which has no name until the run has counted instructions |
 //! | `signals` | the signals that end a run |
 //! | `rings` | the rings that the program makes |
 //! | `count` | the result, or the reason why there is none |
-//! | `result` | the result for people and for programs |
+//! | `result` | the output of the result, for people and for programs |
 
 mod count;
 mod directory;

@@ -1,4 +1,4 @@
-//! The capture of a run, which gets its name when the run has counted something.
+//! The capture of a run. The capture gets its name when the run has counted instructions.
 
 use crate::exit::{Exit, Failure};
 use std::ffi::OsString;

@@ -1,4 +1,5 @@
-//! Shapes of spans: spans with equal lines, and with equal spans in them, have the same shape.
+//! Shapes of spans. Two spans have the same shape if their lines in the output are equal, and the lines of their
+//! descendants are equal, too.
 
 use eventring::tracing::CallSite;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

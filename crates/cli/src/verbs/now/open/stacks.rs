@@ -1,4 +1,5 @@
-//! The stacks of the threads of open spans: of running programs at this moment, of captures in the last samples.
+//! The stacks of threads that are in open spans. For a running program, these are the present stacks. For a capture,
+//! they are in the last samples.
 
 use crate::text::paint::DIM;
 use crate::text::perf::thread_label;

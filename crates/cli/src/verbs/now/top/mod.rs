@@ -9,8 +9,8 @@
 //! | `typed` | the typed events, by type |
 //! | `threads` | the threads with the spans that they are in |
 //! | `kernel` | the kernel's data about threads in spans |
-//! | `list` | a list that the user sorts, filters and selects in |
-//! | `view` | the shown list, its order and filter, and their keys |
+//! | `list` | a list that the user can sort and filter, and in which the user selects an entry |
+//! | `view` | the shown list, its sort order, its filter, and the keys that change them |
 //! | `draw`, `draw_threads` | drawing the model with the view into any area |
 //! | `style` | the styles of what is drawn |
 //! | `json` | the same data as JSON |

@@ -1,4 +1,4 @@
-//! The view: the shown list, its order and filter, and their keys.
+//! The view: the shown list, its sort order, its filter, and the keys that change them.
 
 use super::list::{ListOrder as _, ListRow, TopList};
 use super::model::TopScreen;

@@ -172,7 +172,7 @@ impl Rings {
         self.found.is_some() || self.entries.set().is_none_or(RingSet::has_ended)
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Ring> + Clone {
         self.rings.iter()
     }
 

@@ -1,5 +1,5 @@
-//! The events of a capture that fulfil a condition by their own values. The result does not depend on the blocks that
-//! are read, because a test needs no other event.
+//! The search for events of a capture that fulfil a condition by their own values. The test of an event needs no other
+//! event. So the search may skip blocks, and still finds the same events.
 
 use super::json::JsonLines;
 use super::rings::{NextItem, Rings};

@@ -4,7 +4,7 @@ use super::ring::{Ring, RingSchema};
 use super::rings::Rings;
 use crate::args::selection::{EventArgs, parse_level};
 use crate::exit::{Exit, Failure};
-use crate::input::names::decoder::no_such_event;
+use crate::input::names::decoder::check_type;
 use crate::input::names::fields::check_fields;
 use crate::text::format::counted;
 use crate::text::losses::report_problem;
@@ -90,11 +90,9 @@ impl Select {
         if self.block_number.is_some() {
             rings.need_exec("--block-number")?;
         }
-        let is_known = |name: &str| rings.iter().any(|ring| ring.decoder.code_of(name).is_some());
-        if let Some(name) = self.events.types.iter().find(|name| !is_known(name)) {
-            let known = rings.iter().flat_map(|ring| ring.decoder.events()).map(|(_, known)| known);
-            return Exit::Usage.fail(no_such_event(name, known.collect()));
-        }
+        let decoders = rings.iter().map(|ring| &ring.decoder);
+        let checked = self.events.types.iter().try_for_each(|name| check_type(name, decoders.clone()));
+        checked.map_err(|why| Exit::Usage.failure(why))?;
         let spans: Vec<u64> = self.events.span.iter().filter_map(|span| span.parse().ok()).collect();
         if !spans.is_empty() && spans.len() < self.events.span.len() {
             return Exit::Usage.fail("--span: an id beside a name; ask for the spans of either, in a call of its own");

@@ -2,9 +2,9 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `figures` | the figures of a capture |
+//! | `figures` | the numbers of a capture that a budget limits |
 //! | `file` | the budget file |
-//! | `check` | the comparison of a capture's numbers with those of the file |
+//! | `check` | the comparison of a capture's numbers with the budget file |
 
 mod check;
 mod figures;

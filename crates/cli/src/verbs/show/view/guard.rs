@@ -1,7 +1,8 @@
 //! The rules about which requests the server accepts.
 //!
 //! Any program and any web page on this machine can send requests to a port of 127.0.0.1. TCP does not show which user
-//! sent a request. So a request must have a secret token, and come from our own page:
+//! sent a request. So a request must have a secret token, and must come from our own page. The server checks three
+//! parts of a request:
 //!
 //! - Other users, and pages of another origin, do not know the **token**.
 //! - A page whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends its own name as **Host**.

@@ -1,8 +1,8 @@
 //! `eventring view`.
 //!
 //! A server on 127.0.0.1 serves a start page at once. A thread converts the capture into a file without a name, and the
-//! page shows the progress. Then the server serves the trace and the UI. The trace is complete then, so the server can
-//! send its size, and send it again.
+//! start page shows the progress. When the trace is complete, the server serves the trace and the UI. So it can send
+//! the size of the trace first, and can send the trace several times.
 
 mod args;
 mod browser;

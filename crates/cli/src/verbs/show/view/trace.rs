@@ -1,4 +1,4 @@
-//! The trace that is shown.
+//! The trace that the page shows. If a browser cannot show the whole capture, the trace is its last part.
 
 use crate::exit::Failure;
 use crate::output::formats::{Format, export};

@@ -1,5 +1,5 @@
-//! The lines that a watch shows on stderr. If nobody reads stderr (a stopped terminal, a full pipe), only a separate
-//! thread waits, and never the watch.
+//! The lines that a watch shows on stderr. A separate thread writes them. If nobody reads stderr (a stopped terminal, a
+//! full pipe), only this thread waits, and the watch continues.
 
 use crate::input::reading::spinner;
 use crate::text::format::counted;

@@ -1,4 +1,4 @@
-//! The rings that come while others are watched: those of the same names, and those that fit a pattern.
+//! The rings that are made while other rings are watched, and have the same name as a watched ring, or fit a pattern.
 
 use super::{Entries, INTERVAL, Ring, Rings};
 use crate::input::{LOOK_PAUSE, advice};

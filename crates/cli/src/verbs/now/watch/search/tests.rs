@@ -1,4 +1,4 @@
-//! Searches that read few blocks find what a search of all blocks finds.
+//! Tests that a search which skips blocks finds the same events as a search of all blocks.
 //!
 //! `EVENTRING_QUERIES` sets the number of random queries.
 
