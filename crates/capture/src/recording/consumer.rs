@@ -1,6 +1,6 @@
 //! The interface of the consumers of a replay.
 
-use super::RecordingEntry;
+use super::entry::RecordingEntry;
 use super::parts::{ReplayParts, ReplayState};
 use eventring::now::Present;
 use eventring::tracing::{Catalog, Span, SpanStep};

@@ -1,16 +1,17 @@
 //! The search for spans and events of a capture that fulfil conditions. A first pass replays the whole capture before
 //! any event is returned, because the duration and the fields of a span are known only at its end.
 
+use super::consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
+use super::entry::{EntryContent, RecordingEntry};
+use super::of_capture::CaptureRecording;
+use super::parts::ReplayState;
+use super::replay::{RecordingReplay, ReplayBounds, SPANS_MAX, write_error};
 use crate::condition::{Condition, EventSubject, SpanSubject, Truth};
 use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
 use crate::format::ring::CapturedRing;
 use crate::read::file::CaptureFile;
 use crate::read::file_block::FileBlock;
-use crate::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
-    ReplayState, SPANS_MAX, SpanOver, SpanParts, write_error,
-};
 use crate::select::matches::Matches;
 use eventring::exec::KnownBlocks;
 use eventring::schema::perf::PerfEvent;

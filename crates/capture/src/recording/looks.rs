@@ -1,8 +1,9 @@
 //! Copies of the tables of the present in a capture. A capture may store such a copy, called a *look*, while it runs. A
 //! look shows which spans were open at its time, even if the events with which the spans began were lost.
 
+use super::consumer::ReplayConsumer;
 use super::parts::ReplayParts;
-use super::{RecordingTables, ReplayConsumer};
+use super::tables::RecordingTables;
 use crate::format::block;
 use crate::format::header::{BlockKind, BlockRef};
 use crate::read::file::CaptureFile;

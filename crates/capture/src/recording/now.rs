@@ -1,9 +1,10 @@
 //! The selection of live events, in the order of time. The test of an event uses only facts that are known when the
 //! event is read. The later fields and the duration of an open span, for example, are not known.
 
-use super::{
-    OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState, SPANS_MAX, SpanParts,
-};
+use super::consumer::{OverSpan, ReplayConsumer, SpanParts};
+use super::entry::RecordingEntry;
+use super::parts::ReplayState;
+use super::replay::{RecordingReplay, ReplayBounds, SPANS_MAX};
 use crate::condition::{Condition, EventSubject, SeenContent, Truth};
 use crate::select::events::{EventSelection, fits_each};
 use eventring::tracing::{SpanId, SpanReplay, SpanStep};

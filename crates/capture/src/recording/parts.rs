@@ -1,7 +1,8 @@
 //! The parts of a replay. A part follows something in addition to spans, for example tasks or blocks, if a consumer
 //! asks for the part. Other crates and programs may define parts.
 
-use super::{RecordingEntry, RecordingTables};
+use super::entry::RecordingEntry;
+use super::tables::RecordingTables;
 use eventring::now::Present;
 use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
 use std::any::Any;

@@ -1,7 +1,8 @@
 //! Turns *tables of the present* (which list what is open now) into records. A replay of these records has the same
 //! open spans, threads and tasks as the tables. So a replay needs no code for tables.
 
-use super::{EntryContent, RecordingEntry, RecordingTables};
+use super::entry::{EntryContent, RecordingEntry};
+use super::tables::RecordingTables;
 use eventring::now::{LockCell, Presence, Present, SpanCell, TaskCell};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt, RawFields, ValueType, flags};

@@ -3,10 +3,12 @@
 
 use super::consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
 use super::counts::ReplayCounts;
+use super::entry::{EntryContent, RecordingEntry};
 use super::looks::Looks;
+use super::of_capture::CaptureEntries;
 use super::parts::{ReplayPart, ReplayParts, ReplayState};
 use super::self_times::SelfTimes;
-use super::{CaptureEntries, EntryContent, RecordingEntry, RecordingTables};
+use super::tables::RecordingTables;
 use crate::error::CaptureError;
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
@@ -17,6 +19,9 @@ use std::io;
 pub const CHECK_BYTES: usize = 64 << 10;
 /// The pause between two searches for spans whose close was lost, in nanoseconds.
 const LOST_PAUSE_NANOS: u64 = 10_000_000_000;
+
+/// The largest number of open spans of a process that a search or a selection remembers.
+pub(super) const SPANS_MAX: usize = 1 << 20;
 
 /// The bounds of a replay's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

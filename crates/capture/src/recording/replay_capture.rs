@@ -1,10 +1,13 @@
 //! A capture, given to a consumer: what its first look at tables of the present has shown, its entries, and what such
 //! tables showed at its end.
 
+use super::consumer::ReplayConsumer;
+use super::counts::ReplayCounts;
 use super::looks::Looks;
+use super::of_capture::{CaptureEntries, CaptureRecording};
 use super::present::{PresentRecord, present_records};
 use super::replay::{RecordingReplay, ReplayBounds, write_error};
-use super::{CaptureEntries, CaptureRecording, RecordingTables, ReplayConsumer, ReplayCounts};
+use super::tables::RecordingTables;
 use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
 use crate::read::file::CaptureFile;

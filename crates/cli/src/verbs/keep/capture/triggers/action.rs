@@ -17,9 +17,6 @@ const RUNNING_MAX: usize = 4;
 const GRACE: Duration = Duration::from_secs(2);
 /// The pause between two looks at the commands that run.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The parts of a command that stand for something.
-const PLACEHOLDERS: [&str; 2] = ["file", "manifest"];
-
 /// A command line for the shell, in which `{file}` stands for the path of a file and `{manifest}` for that of its
 /// manifest; and the commands that were started.
 pub(super) struct Action<'a> {
@@ -171,22 +168,6 @@ fn spawned(command: &str) -> io::Result<Child> {
     shell.process_group(0).spawn()
 }
 
-/// Parses the command of `--exec`. A word in braces that stands for nothing is probably a mistake.
-pub(super) fn parse_command(text: &str) -> Result<String, String> {
-    for (at, _) in text.match_indices('{') {
-        let rest = &text[at + 1..];
-        let name = &rest[..rest.find(|c: char| !(c.is_ascii_alphabetic() || c == '_')).unwrap_or(rest.len())];
-        let is_closed = !name.is_empty() && rest[name.len()..].starts_with('}');
-        // `${name}` is a variable of the shell.
-        if is_closed && !text[..at].ends_with('$') && !PLACEHOLDERS.contains(&name) {
-            return Err(format!(
-                "found `{{{name}}}`, expected {{file}} or {{manifest}}; if the braces are for the command, write `{{ {name} }}`"
-            ));
-        }
-    }
-    Ok(text.to_owned())
-}
-
 fn with_paths(command: &str, file: &Path, manifest: &Path) -> String {
     command.replace("{file}", &quoted(file)).replace("{manifest}", &quoted(manifest))
 }
@@ -268,17 +249,5 @@ mod tests {
             run("false", Duration::from_secs(600), &[(file, file); 3], |state| state.is_hurried.set(()).unwrap());
         assert_eq!(ends.len(), 3);
         assert!(ends.iter().all(|end| matches!(end, ActionEnd::LeftOut(said) if said.contains("was not started"))));
-    }
-
-    #[test]
-    fn unknown_words_in_braces_are_refused_and_the_braces_of_the_shell_are_not() {
-        for command in
-            ["cp {file} x", "gzip -k {file} {manifest}", "echo ${HOME} {a,b} {} { true; }", "awk '{ print }'"]
-        {
-            assert_eq!(parse_command(command).as_deref(), Ok(command));
-        }
-        let refused = parse_command("cp {fil} x").unwrap_err();
-        assert!(refused.starts_with("found `{fil}`, expected {file} or {manifest}"), "{refused}");
-        assert!(parse_command("{file} {manifes_t}").is_err());
     }
 }

@@ -1,7 +1,6 @@
 //! `eventring capture --on`: files with the events before and after an occurrence.
 
 mod action;
-mod args;
 mod end;
 mod history;
 mod manifest;
@@ -14,6 +13,5 @@ mod shown_lines;
 mod watch;
 mod writer;
 
-pub(super) use args::TriggerArgs;
 pub(crate) use messages::Watched;
 pub(super) use run::run;

@@ -2,6 +2,7 @@
 
 use super::action::Action;
 use super::history::History;
+use super::names::NameTemplate;
 use super::shared::ActionState;
 use super::shown_lines::end_even_if_nobody_reads;
 use super::watch::{PAUSE, Watch};
@@ -13,8 +14,8 @@ use crate::input::programs::program::Program;
 use crate::interrupt::{Interrupt, UserSignal};
 use crate::output;
 use crate::text::format::TimeFormat;
-use crate::verbs::keep::capture;
-use crate::verbs::keep::capture::Args;
+use crate::verbs::keep::capture::args::Args;
+use crate::verbs::keep::capture::begin::{begin, enable};
 use crate::verbs::keep::profile::Beside;
 use eventring_live::Condition;
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ pub(in crate::verbs::keep::capture) fn run(args: &Args) -> anyhow::Result<Exit> 
     args.process.check_directive()?;
     let (names, programs) = args.process.followed(&args.names, args.wait, args.duration)?;
     let ring = names.first().map_or("ring".as_ref(), PathBuf::as_path);
-    let template = args.triggers.names(args.output.as_deref(), ring)?;
+    let template = NameTemplate::of(args.output.as_deref(), ring)?;
     // A name that nobody has, so that a directory that is missing or without rights is noticed now.
     let probe = template.directory().join(format!(".eventring.{}", std::process::id()));
     output::try_to_write(&probe, Some(&output::look(&probe, false)?))?;
@@ -39,11 +40,11 @@ pub(in crate::verbs::keep::capture) fn run(args: &Args) -> anyhow::Result<Exit> 
     let (sched, stacks) = (args.triggers.sched, args.triggers.stacks);
     // If a program is started, nothing may be started between these two.
     let beside = (sched || stacks).then(|| Beside::prepare(sched, stacks, &args.names, &args.command)).transpose()?;
-    let (mut rings, is_at_once) = capture::begin(args, &names, programs, args.json, &interrupt)?;
+    let (mut rings, is_at_once) = begin(args, &names, programs, args.json, &interrupt)?;
     check_condition_fields(&args.triggers.conditions, &rings)?;
     // Rings that are made after the start have no past.
     let has_past = is_at_once && rings.program.is_none();
-    let enabled = capture::enable(args, &rings)?;
+    let enabled = enable(args, &rings)?;
     let (ring_out, ring_in) = mpsc::channel();
     let mut watch = Watch::new(args, ring_out, signal);
     let kernel = beside.map(|beside| beside.start(&rings)).transpose()?;

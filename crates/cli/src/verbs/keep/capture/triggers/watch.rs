@@ -1,14 +1,14 @@
 //! The watch: follows the rings, tests the conditions, and orders files from the writer.
 
 use super::manifest::{Shot, WrittenFile};
-use super::policy::{Policy, TriggerVerdict};
+use super::policy::{Limits, Policy, TriggerVerdict};
 use super::shared::{WaitingShots, WatchEnd, WriterMessage};
 use super::shown_lines::ShownLines;
 use crate::input::awaited::AwaitedRings;
 use crate::input::programs::program::Program;
 use crate::interrupt::{Interrupt, UserSignal};
 use crate::text::format::TimeFormat;
-use crate::verbs::keep::capture::Args;
+use crate::verbs::keep::capture::args::Args;
 use eventring::reader::{Reader, RingSet};
 use eventring_capture::{EndReason, NextRing};
 use eventring_live::{Condition, ConditionSet, Live, LiveOptions, LiveProgress, LiveState, Observation, Occurrence};
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
             args,
             live: Live::new(RingSet::options().from_readers([]), &options),
             judge: Judge {
-                policy: Policy::new(args.triggers.limits(), conditions.conditions().len()),
+                policy: Policy::new(Limits::of(&args.triggers), conditions.conditions().len()),
                 waiting: Arc::default(),
                 until_nanos: u64::MAX,
             },

@@ -8,7 +8,7 @@ use super::shared::{ActionEnd, ActionState, WaitingShots, WatchEnd, WriterMessag
 use crate::exit::Failure;
 use crate::output;
 use crate::text::format::TimeFormat;
-use crate::verbs::keep::capture::Args;
+use crate::verbs::keep::capture::args::Args;
 use eventring::recorder::Clock;
 use eventring_capture::{CaptureError, CaptureErrorKind, OutputEntry, ReadFiles, RollingCapture};
 use std::io::Write as _;
