@@ -15,8 +15,8 @@ use eventring::tracing::{
 };
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayParts, ReplayState,
-    SpanOver, SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, SpanOver, replay_capture,
 };
 use eventring_profile::by_span::{CodeStacks, KernelNames, KernelPart, KernelRing, KernelWanted, ThreadOwners};
 use std::collections::{HashMap, HashSet};
@@ -213,8 +213,8 @@ struct ProcessPass {
 }
 
 impl ReplayConsumer for OutlinePass {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

@@ -9,8 +9,8 @@ use std::io;
 /// A consumer of a recording: an export, a summary, or the present of running programs.
 pub trait ReplayConsumer {
     /// Returns what the consumer needs. It is asked once, before the first entry.
-    fn parts(&self) -> SpanParts {
-        SpanParts::default()
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds::default()
     }
 
     /// Asks for parts of the replay. It is asked once, before the first entry.
@@ -78,7 +78,7 @@ pub trait ReplayConsumer {
 
 /// The parts of spans that a consumer needs beside their times and call sites.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SpanParts {
+pub struct ReplayNeeds {
     /// The fields, decoded. A replay in bounded memory keeps them undecoded, whoever needs them.
     pub fields: bool,
     /// The self times.

@@ -1,7 +1,7 @@
 //! The search for spans and events of a capture that fulfil conditions. A first pass replays the whole capture before
 //! any event is returned, because the duration and the fields of a span are known only at its end.
 
-use super::consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
+use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
 use super::entry::{EntryContent, RecordingEntry};
 use super::of_capture::CaptureRecording;
 use super::parts::ReplayState;
@@ -114,8 +114,8 @@ struct Finder<'c> {
 }
 
 impl ReplayConsumer for Finder<'_> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, presents: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, presents: true, ..ReplayNeeds::default() }
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

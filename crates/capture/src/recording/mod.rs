@@ -42,7 +42,7 @@ mod tabled;
 mod tables;
 
 pub use crate::read::payloads::PayloadLosses;
-pub use consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
+pub use consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
 pub use counts::ReplayCounts;
 pub use descriptions::PerDescription;
 pub use entry::{EntryContent, RecordingEntry};

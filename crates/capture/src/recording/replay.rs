@@ -1,7 +1,7 @@
 //! The engine of a replay. It replays the spans of a recording, counts events and losses, and calls a consumer with
 //! each entry and each ended span. One engine can read batch after batch, or rings that appear and end.
 
-use super::consumer::{OverSpan, ReplayConsumer, SpanOver, SpanParts};
+use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
 use super::counts::ReplayCounts;
 use super::entry::{EntryContent, RecordingEntry};
 use super::looks::Looks;
@@ -37,7 +37,7 @@ pub enum ReplayBounds {
 
 /// The replay of a recording: the spans of all its processes.
 pub struct RecordingReplay {
-    span_parts: SpanParts,
+    needs: ReplayNeeds,
     bounds: ReplayBounds,
     /// The parts that follow something beside spans.
     pub parts: ReplayParts,
@@ -55,9 +55,9 @@ pub struct RecordingReplay {
 
 impl RecordingReplay {
     /// Begins a replay for a consumer that needs these parts of spans.
-    pub fn new(span_parts: SpanParts, bounds: ReplayBounds) -> Self {
+    pub fn new(needs: ReplayNeeds, bounds: ReplayBounds) -> Self {
         Self {
-            span_parts,
+            needs,
             bounds,
             parts: ReplayParts::default(),
             replays: Vec::new(),
@@ -71,7 +71,7 @@ impl RecordingReplay {
 
     /// Begins a replay for a consumer.
     pub fn for_consumer(to: &impl ReplayConsumer, bounds: ReplayBounds) -> Self {
-        let mut replay = Self::new(to.parts(), bounds);
+        let mut replay = Self::new(to.needs(), bounds);
         to.follow(&mut replay.parts);
         replay
     }
@@ -84,7 +84,7 @@ impl RecordingReplay {
 
     /// Makes room for the processes of `tables`.
     pub fn grow(&mut self, tables: &RecordingTables) {
-        let (SpanParts { fields, self_times, .. }, bounds) = (self.span_parts, self.bounds);
+        let (ReplayNeeds { fields, self_times, .. }, bounds) = (self.needs, self.bounds);
         let new = || match bounds {
             ReplayBounds::Forget { spans_max } => SpanReplay::live(spans_max),
             ReplayBounds::Refuse if fields => SpanReplay::new().without_slices(),
@@ -326,7 +326,7 @@ impl RecordingReplay {
         tables: &RecordingTables,
         to: &mut impl ReplayConsumer,
     ) -> io::Result<()> {
-        if to.parts().remaining {
+        if to.needs().remaining {
             let replay = &self.replays[process];
             let entered = replay.stacks_at(end_nanos);
             let mut open: Vec<&Span> = replay.spans().filter(|span| is_certainly_open(replay, span)).collect();
@@ -386,7 +386,7 @@ impl RecordingReplay {
         self.each_part(tables, |part, state| part.end(state));
         to.end(self.state(tables), end_nanos)?;
         let replays = std::mem::take(&mut self.replays);
-        let (processes, SpanParts { remaining, .. }) = (replays.len(), self.span_parts);
+        let (processes, ReplayNeeds { remaining, .. }) = (replays.len(), self.needs);
         for (process, replay) in replays.into_iter().enumerate().filter(|_| remaining) {
             let end_nanos = end_nanos.get(process).copied().unwrap_or(self.counts.last_nanos);
             self.counts.spans += replay.spans_seen();

@@ -30,7 +30,7 @@ pub fn replay_capture(
 ) -> Result<ReplayCounts, CaptureError> {
     let mut replay = RecordingReplay::for_consumer(to, ReplayBounds::Refuse);
     let mut entries = recording.entries();
-    let tells = to.parts().presents;
+    let tells = to.needs().presents;
     replay.begin(recording.capture, &mut entries, (&mut *to, tells))?;
     replay.drive(&mut entries, to)?;
     replay.end_looks(to);

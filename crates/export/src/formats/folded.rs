@@ -10,8 +10,8 @@ use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayParts, ReplayState,
-    SpanOver, SpanParts, replay_capture, write_error,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, SpanOver, replay_capture, write_error,
 };
 use eventring_profile::by_span::{KernelNames, KernelPart, KernelRing, KernelWanted};
 use std::io::{self, Write};
@@ -83,8 +83,8 @@ struct Innermost {
 }
 
 impl ReplayConsumer for SpanFolder {
-    fn parts(&self) -> SpanParts {
-        SpanParts { self_times: self.view == View::Span, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { self_times: self.view == View::Span, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

@@ -8,8 +8,8 @@ use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanId, SpanStep, is_log_record};
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayParts, ReplayState,
-    SpanParts, replay_capture, write_error,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, replay_capture, write_error,
 };
 use eventring_capture::{CaptureError, CapturedLife};
 use serde::Serialize;
@@ -76,8 +76,8 @@ struct LineWriter<'o> {
 const WRITE_BYTES: usize = 64 << 10;
 
 impl ReplayConsumer for LineWriter<'_> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { fields: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { fields: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

@@ -11,7 +11,7 @@ use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PayloadLosses, PerDescription, RecordingEntry, ReplayConsumer,
-    ReplayCounts, ReplayParts, ReplayState, SpanParts, replay_capture,
+    ReplayCounts, ReplayNeeds, ReplayParts, ReplayState, replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile, SpanTimes, WallTimes};
 use programs::ProgramSummary;
@@ -270,8 +270,8 @@ const BLOCKS: usize = 20;
 const PARENTS_MAX: usize = 64;
 
 impl ReplayConsumer for SpanCounter {
-    fn parts(&self) -> SpanParts {
-        SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { self_times: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

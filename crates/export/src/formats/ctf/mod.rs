@@ -29,8 +29,8 @@ use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayParts, ReplayState, SpanParts,
-    replay_capture, write_error,
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, replay_capture, write_error,
 };
 use metadata::Metadata;
 use perf_events::PerfEvents;
@@ -137,8 +137,8 @@ impl<'o> CtfWriter<'o> {
 }
 
 impl ReplayConsumer for CtfWriter<'_> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

@@ -2,7 +2,7 @@
 
 use super::ui::INSTALL;
 use crate::args::amounts::parse_bytes;
-use crate::verbs::part::SavedArgs;
+use crate::verbs::saved_args::SavedArgs;
 use eventring_export::{Names, View};
 use std::path::PathBuf;
 
