@@ -15,13 +15,12 @@ mod grow;
 mod item;
 mod last;
 mod merge;
-mod options;
+pub(super) mod options;
 mod reopen;
 mod ring;
 mod shards;
 
 pub use item::{RingItem, ShardError};
-pub use options::RingSetOptions;
 pub use ring::SetRing;
 pub use shards::OpenedShards;
 pub use shards::shard_path;
