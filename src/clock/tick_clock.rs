@@ -2,8 +2,8 @@
 //!
 //! # Why time never falls within a thread
 //!
-//! A thread gets all of its times from segments. A segment is a line that converts ticks to nanoseconds. The times of
-//! one thread never fall, for two reasons:
+//! A thread gets its times from *segments*. A segment is a line that converts ticks to nanoseconds. The times of one
+//! thread never fall, for two reasons:
 //!
 //! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overshoot`]. Let *E* be
 //! the end of a segment, or the highest time past this end that any thread got. The next segment starts at or above
@@ -22,19 +22,20 @@
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
 //! calibrates at a time, and the word `calibrating` holds the number of its process (each forked child has a number of
-//! its own). Other threads try to take this word without waiting. A thread that does not get the word reads the
-//! real-time clock, and passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that
-//! another thread got already. It publishes how far the time is past the end of the current segment (the *overshoot*),
-//! so the next segment starts later. So the thread neither waits nor gets a wrong time, even if the calibrating thread
-//! is preempted for seconds. The same holds before the first segment, and for a signal handler that interrupts the
-//! calibrating thread.
+//! its own). Another thread that wants to calibrate finds the word taken, and does not wait for it. Instead, it reads
+//! the real-time clock, and passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that
+//! another thread got already. The call also publishes how far this time is past the end of the current segment (the
+//! *overshoot*), so the next segment starts later. So the thread neither waits nor gets a wrong time, even if the
+//! calibrating thread is preempted for seconds. The same holds before the first segment, and for a signal handler that
+//! interrupts the calibrating thread.
 //!
 //! # Why time stays with the real-time clock
 //!
 //! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. After any
 //! idle time, the first call finds that the segment has ended. A call that comes long after the last call might be the
-//! only user of a new segment. So it makes no segment, reads the real-time clock, and raises the overshoot to this
-//! time. A call that comes soon after the last call makes a new segment.
+//! only user of a new segment. So this call makes no segment, reads the real-time clock, and raises the overshoot to
+//! this time. A call makes a new segment if it comes soon after the last call, or if the segment ended a minute ago or
+//! earlier.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};

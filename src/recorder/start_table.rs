@@ -1,8 +1,8 @@
 //! Storing start records in the table of start records, if the ring has such a table.
 //!
-//! Only start events execute this code. In a ring with the table, the recorder's switch has another value for start
-//! events (`Core::takes_fast_path`). The switch is the first condition of the fast path, so start events take the slow
-//! path. So the table costs other events nothing.
+//! Only start events execute this code. In a ring with the table, start events do not take the fast path
+//! (`Core::takes_fast_path`). Most callers pass the code of an event as a constant. Then the compiler removes the
+//! comparison with the code of start events, and the table costs other events nothing.
 
 use super::core::Core;
 use crate::layout::extension;

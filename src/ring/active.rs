@@ -1,5 +1,5 @@
-//! The count of the payload cursors that record at present. All these cursors together should hold a fixed number of
-//! bytes in their runs of chunks, which is a small part of the payload buffer. This number of bytes, divided by the
+//! The count of the payload cursors that record at present. The runs of chunks of all these cursors together should
+//! have a fixed number of bytes, which is a small part of the payload buffer. This number of bytes, divided by the
 //! count of cursors, limits the size of each cursor's next run.
 
 use crate::sync::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Allocation of payload memory on the slow path. A writer calls it if its thread fills no run of chunks, or if the
-//! payload does not fit into this run.
+//! Allocation of payload memory on the slow path. A writer uses the slow path if its thread fills no run of chunks, or
+//! if the payload does not fit into the run.
 //!
 //! Payload memory is handed out in whole chunks, in the order of `next_payload_byte`. Chunks become a new run for a
 //! payload cursor, or *one-off* chunks for a single payload. [`super::payload::run_sizes`] decides between the two.

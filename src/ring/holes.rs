@@ -5,10 +5,9 @@
 //! new hole replaces the smallest entry of its set, so an entry only grows.
 //!
 //! A hole must stay in its table until its slot has an event of a later lap. A set usually has enough entries for this.
-//! The set has too few entries if writers are stalled for a whole lap in many slots that belong to this set: more slots
-//! than the set has entries. Then a hole is replaced too early, and readers wait for its seqno until the ring is one
-//! lap further. With the wide table, this cannot happen in rings of up to 65,536 descriptors. In larger rings it is
-//! nearly impossible.
+//! The set has too few entries only if writers are stalled for a whole lap in more slots of this set than the set has
+//! entries. Then a hole is replaced too early, and readers wait for its seqno until the ring is one lap further. With
+//! the wide table, this cannot happen in rings of up to 65,536 descriptors. In larger rings it is nearly impossible.
 //!
 //! Readers that know version 1.2 of the header's extension use the wide table. The narrow table is for older readers.
 //! It has 64 sets; the remainder of the seqno divided by 64 selects the set.

@@ -5,8 +5,8 @@
 //! Fields are separated by `:`. The first field is required. If it has no `/`, it is the name of a ring in the ring
 //! directory. If it has a `/`, it is a path, used as written. The other fields are shifts. A descriptor shift *s* means
 //! 2^*s* descriptors, and a payload shift *s* means 2^*s* bytes of payload. A shift that is missing or empty, as in
-//! `f::30`, has its default value. A size, which is a number with a unit, replaces both shifts. It limits the memory of
-//! the ring.
+//! `f::30`, has its default value. A size, which is a number with a unit, replaces both shifts, and limits the memory
+//! of the ring.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -29,8 +29,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Storing and writing contexts needs the feature `context`. With it, each open span takes 32 bytes more, and a new
-//! span copies the trace of its parent. Reading recorded contexts needs no feature.
+//! Storing and writing contexts needs the feature `context`. With this feature, each open span takes 32 bytes more, and
+//! a new span copies the trace of its parent. Reading recorded contexts needs no feature.
 
 pub use super::trace_context::ids::{ProcessIds, SpanIdText, TraceIds};
 pub use super::trace_context::remote::{RemoteContext, TRACEPARENT, TRACESTATE, extract};

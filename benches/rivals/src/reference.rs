@@ -2,9 +2,9 @@
 //! compare eventring with it.
 //!
 //! In this algorithm, a reservation takes two fetch-adds: one for the sequence number, and one for the payload bytes.
-//! The writer sets the slot to zero by a plain store. Unlike a writer of eventring, it does not claim the slot first.
-//! One compare-exchange moves the window. The clock is `clock_gettime(CLOCK_REALTIME)`, called through the vDSO as in a
-//! C program.
+//! The writer sets the slot to zero by a plain store. Unlike a writer of eventring, this writer does not claim the slot
+//! first. One compare-exchange moves the window. The clock is `clock_gettime(CLOCK_REALTIME)`, called through the vDSO
+//! as in a C program.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};

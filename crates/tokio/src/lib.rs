@@ -1,5 +1,5 @@
 //! Records what every tokio task does and waits for, as spans and events of `tracing`. Eventring's subscriber or layer
-//! records these to a ring, where `eventring tasks` finds them, live and after the program was killed.
+//! records these spans and events to a ring. There `eventring tasks` finds them, live and after the program was killed.
 //!
 //! A task is a root span: target `eventring::task`, name `task`. Each poll is an enter and an exit of the span, so the
 //! spans of a poll are descendants of the task's span. Each wake is an event of the span. If the last waker of a

@@ -1,8 +1,8 @@
 //! The waker of a task. It records and forwards wakes, and records the loss of the last waker.
 //!
-//! The inner future gets a [`TaskWaker`]. All clones of the waker are clones of one `Arc`, so its `Drop` runs when the
-//! last clone is dropped. If a task is woken while it is polled, the next poll uses the same waker. If a wake consumes
-//! the only clone, the waker is returned to the task. In both cases the next poll allocates nothing.
+//! The inner future gets a [`TaskWaker`]. All clones of the waker are clones of one `Arc`, so the `Drop` of `TaskWaker`
+//! runs when the last clone is dropped. If a task is woken while it is polled, the next poll uses the same waker. If a
+//! wake consumes the only clone, the waker is returned to the task. In both cases the next poll allocates nothing.
 //!
 //! No wake is lost. `is_woken` changes only by `swap`, which both acquires and releases. If a wake finds `is_woken`
 //! false, it has synchronised with the last poll's `swap`. So the wake reads the current outer waker, and wakes it. If

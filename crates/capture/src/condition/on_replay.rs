@@ -1,6 +1,6 @@
-//! Spans and events as the subjects of conditions: their own values, and the spans in which they were recorded, from a
-//! replay. All conditions on files, live rings and captures, and all searches and triggers, are tested on these
-//! subjects.
+//! Spans and events as the subjects of conditions. A subject has its own values, and a replay gives the spans in which
+//! it was recorded. All conditions on files, live rings and captures, and all searches and triggers, are tested on
+//! these subjects.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
 use super::{Condition, Operand, Subject, Truth};

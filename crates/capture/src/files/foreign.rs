@@ -1,7 +1,7 @@
 //! Files whose paths another process has chosen: files that the process has mapped, and files that a recording names.
 //!
 //! Such a path may name a pipe or a device. Opening a pipe or a device can block or have an effect. The path may name a
-//! wrong file, or a file in a file system of a user (FUSE), which may never answer.
+//! wrong file. It may also name a file in a file system of a user (FUSE), and such a file system may never answer.
 
 use eventring::files::FileId;
 use eventring::internal::shm;

@@ -1,5 +1,5 @@
-//! A capture, given to a consumer: what its first look at tables of the present has shown, its entries, and what such
-//! tables showed at its end.
+//! Gives a capture to a consumer: first what was open at the first look at the tables of the present, then the entries,
+//! and then what was open at the end of the capture.
 
 use super::consumer::ReplayConsumer;
 use super::counts::ReplayCounts;

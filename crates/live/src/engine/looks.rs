@@ -2,8 +2,8 @@
 //! all events.
 //!
 //! One such reading is called a *look*. A condition on open spans or tasks names an age, such as `open > 5s`. A look
-//! finds the spans and tasks that have reached this age since the previous look. It makes records of these spans and
-//! tasks and replays them. So the conditions are tested in the same way as on events.
+//! finds the spans and tasks that have reached this age since the previous look. The engine makes records of these
+//! spans and tasks, and replays the records. So the conditions are tested in the same way as on events.
 
 use crate::options::PresentAges;
 use eventring::now::{NowReader, Present, SpanCell};

@@ -15,10 +15,10 @@
 //! 5. The new file loses the mark before any event can be recorded.
 //!
 //! If this process dies at any of these steps, a file may stay at the temporary name. The next process that makes the
-//! ring removes this file, because the file has the mark, or is empty if the process died within step 1. A file at a
-//! temporary name always has the mark. The new file loses the mark only after it has its final name. A stale file gets
-//! the mark before it loses its name. If the process dies while the file `<name>` has the mark, no event is lost. This
-//! ring has no event yet, or was about to be removed.
+//! ring removes this file if the file has the mark or is empty. It is empty only if the process died within step 1,
+//! before the file got the mark. From then on, a file at the temporary name always has the mark: the new file loses the
+//! mark only after it has its final name, and a stale file gets the mark before it loses its name. If the process dies
+//! while the file `<name>` has the mark, no event is lost. This ring has no event yet, or was about to be removed.
 //!
 //! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and the
 //! rename or removal. The rule is: only the owner of the file that has a name may take the name from that file. An

@@ -1,11 +1,11 @@
 //! The directories of rings with bare names.
 //!
 //! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
-//! `event-rings/` on a hugetlbfs mount with 2 MiB pages. The mount must be one where this process may make files, and
-//! nobody else may replace them. The first such mount is used. (The published daemon makes this directory with the mode
-//! that the umask gives. With many umasks, the group may replace files.) If there is no such mount, or the pool of huge
-//! pages is empty, rings are made in `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the
-//! process that makes it gets a warning and no error. Readers search the same directories in the same order.
+//! `event-rings/` on a hugetlbfs mount with 2 MiB pages: the first one on which this process may make files that nobody
+//! else may replace. (The published daemon makes this directory with the mode that the umask gives. With many umasks,
+//! the group may replace files.) If there is no such mount, or the pool of huge pages is empty, rings are made in
+//! `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the process that makes such a ring
+//! gets a warning and no error. Readers search the same directories in the same order.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 //!
 //! The kernel grants a write lock only if the file is open for writing, so a reader cannot get one. But a reader can
 //! take a read lock on the byte, and then nobody else can *take* the write lock. Therefore a writer takes the write
-//! lock before other processes can open the file. As a result, a file has a writer if and only if the byte has a write
-//! lock.
+//! lock before other processes can open the file. The byte of such a file then has a write lock exactly as long as the
+//! file has a writer.
 //!
 //! The 8 bytes from the locked byte on are a word of the file. The word is not 0 if the file's writer took the write
 //! lock when it made the file. In files of other implementations the word is 0. If the word is 0, the `flock` alone

@@ -157,8 +157,8 @@ pub fn try_init(config: impl AsRef<OsStr>) -> Result<Recording, SetupError> {
     try_init_with(builder_from_env(config)?, filter)
 }
 
-/// Does the same as [`try_init`], but the builder and the filter come from the caller, and no environment variable is
-/// read. The builder can set everything that a recorder has.
+/// Does the same as [`try_init`], but the builder and the filter come from the caller, and not from environment
+/// variables. (`EVENTRING_DIR` and `EVENTRING_SERVER` still apply.) The builder can set everything that a recorder has.
 ///
 /// # Errors
 /// As [`try_init`].

@@ -2,9 +2,9 @@
 //! is in.
 //!
 //! One subscriber or layer of the thread's stack records to [`PERF`](crate::tracing::PERF). Its filter decides. If the
-//! layer has no filter of its own, the filters around the layer decide. Only the stack of layers can ask these filters,
-//! and the stack enables a call site if any of its layers wants it. So the call site is enabled only if the stack
-//! enables it and the stack has also asked the layer.
+//! layer has no filter of its own, the filters around the layer decide. Only the stack of layers can ask these filters.
+//! The stack asks the layer only if the filters let the call site pass. But the stack also enables a call site that
+//! only another layer wants. So a call site counts as enabled only if the stack enables it and has asked the layer.
 //!
 //! The filters of a stack store their answers in thread-locals, for the event that normally follows the question. This
 //! module asks without a following event of `tracing`. If the answers stayed, other layers would lose their next event.

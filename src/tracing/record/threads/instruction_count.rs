@@ -1,7 +1,8 @@
 //! Counts of the instructions that the program executes. The instructions of recording do not count.
 //!
-//! A thread that counts never takes a fast path. For a fast path, a thread needs a last ring, and a counting thread has
-//! none. Each slow path first pauses the count. So the fast paths have no code for counting.
+//! A thread that counts never takes a fast path. A fast path needs the ring to which the thread has recorded last. A
+//! counting thread does not remember this ring. Each slow path first pauses the count. So the fast paths have no code
+//! for counting.
 
 use crate::clock::instructions::InstructionCounter;
 use crate::sync::interrupted::Mark;

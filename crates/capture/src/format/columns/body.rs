@@ -11,8 +11,8 @@
 //!
 //! The list begins with the number of columns. For each column, it holds the column's code, group, form and number of
 //! parts, and then an entry for each part. The entry is twice the part's size in bytes, plus one if the part is
-//! compressed. In this case the compressed size follows. A column with planes has a part for each plane, because each
-//! plane compresses best by itself.
+//! compressed. After the entry of a compressed part, the compressed size follows. A column with planes has a part for
+//! each plane, because each plane compresses best by itself.
 
 use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
 use crate::format::header::{BLOCK_BYTES_MAX, RECORDS_MAX};

@@ -1,7 +1,7 @@
 //! A column of ids, such as span ids. Most ids have appeared for the first time shortly before, because a span is
 //! created, entered, exited and closed within a few events of its thread. So for each id, the column holds the number
 //! of ids that have appeared for the first time since this id did. This number takes one byte and compresses well. The
-//! writer and the reader remember the last 254 new ids. An older id is written as a whole.
+//! writer and the reader remember the last 254 new ids. A new id, or an older one, is written as a whole.
 
 /// The code of the id 0, which names nothing.
 const NONE: u8 = 0;

@@ -1,7 +1,7 @@
 //! Xor filters of keys, in pages. A reader that searches for a key reads only one page.
 //!
-//! The crate `xorf` makes the filters. A file holds only as many bits of each fingerprint of a filter as there is room
-//! for. So the test of a filter is this module's own code.
+//! The crate `xorf` makes the filters. But a file holds only a part of each fingerprint of a filter: as many bits as
+//! there is room for. So this module has its own code to test whether a filter has a key.
 
 use crate::format::wire::{Bytes, put_u64};
 use twox_hash::XxHash3_64;

@@ -14,9 +14,9 @@
 //! There is one difference: a span of a `RecorderSubscriber` closes with its last handle. In a `Registry`, a span stays
 //! open until its children have closed.
 //!
-//! The entries of closed spans do not accumulate. Such an entry is removed when it is on top, and when the stack has
-//! grown since the last removal. While a closed span is on top, the thread has no current span. The mark [`HIDDEN`] on
-//! the entry below keeps this effect after the removal.
+//! The entries of closed spans do not accumulate. Such an entry is removed when it is on top. All such entries are
+//! removed when the stack has doubled since they were last removed. While a closed span is on top, the thread has no
+//! current span. The mark [`HIDDEN`] on the entry below keeps this effect after the removal.
 
 mod entry;
 mod heap;

@@ -1,5 +1,5 @@
 //! The search for events of a capture that fulfil a condition by their own values. The test of an event needs no other
-//! event. So the search may skip blocks, and still finds the same events.
+//! event. So the search may skip blocks without such events, and still finds all events.
 
 use super::json::JsonLines;
 use super::rings::{NextItem, Rings};

@@ -1,7 +1,7 @@
 //! The events from which files are cut.
 //!
 //! The events are copied all the time if the conditions need every event, or if the user reserves space for copied
-//! events. Otherwise the engine only reads the *tables of the present* (which list what is open now). Then copying
+//! events. Otherwise the engine reads only the *tables of the present* (which list what is open now). Then copying
 //! begins when a condition fires, and the file begins with the events that the rings still hold.
 
 use eventring::reader::Reader;
