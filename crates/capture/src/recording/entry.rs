@@ -14,7 +14,7 @@ pub struct RecordingEntry<'e> {
     pub ring: u32,
     /// The process that wrote the ring.
     pub process: u32,
-    /// The index of the process in [`RecordedRings::processes`].
+    /// The index of the process in [`RecordedRings::processes`](super::RecordedRings::processes).
     pub process_index: usize,
     /// The event or loss itself.
     pub content: EntryContent<'e>,
