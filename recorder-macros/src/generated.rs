@@ -1,7 +1,8 @@
 //! The spans of generated code.
 //!
-//! With these spans, compiler errors point to the program's source, but lints do not treat the generated code as the
-//! program's own. An `allow` attribute is no substitute, because it is an error in a crate that forbids the lint.
+//! Generated code has spans (source positions) with which compiler errors point to the program's source, but lints do
+//! not treat the code as the program's own. An `allow` attribute is no substitute, because it is an error in a crate
+//! that forbids the lint.
 
 use proc_macro2::{Ident, Span};
 

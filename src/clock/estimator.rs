@@ -3,8 +3,8 @@
 //!
 //! The estimator computes only with given samples, and reads no clock.
 //!
-//! - A segment **starts** within the uncertainty of the newest sample. So the errors of segments do not accumulate. (A
-//!   segment starts later if threads already got later times.)
+//! - A segment **starts** at the time of the newest sample, give or take the sample's uncertainty. So the errors of
+//!   segments do not accumulate. (If threads already got later times, the segment starts at the latest of these times.)
 //! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
 //!   second or more. (The baseline is shorter at first, and after a change of the rate or a step.) A sample has an
 //!   error of about 15 ns, which matters little over a quarter of a second. If a new sample does not fit the measured

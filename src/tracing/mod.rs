@@ -33,8 +33,8 @@
 //! # Reading
 //! [`PerfReader`] opens all rings of a recorder, whether the recorder still runs or not. It decodes the events to
 //! [`PerfRecord`]s and returns the records in the order of time. It can merge rings of typed events into the same
-//! order. [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same
-//! for a whole recording and holds all of its spans.
+//! order. [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] holds all
+//! spans of a whole recording.
 
 pub mod context;
 pub(crate) mod filter;

@@ -1,6 +1,6 @@
-//! The first pass over a capture for a trace. It finds two facts about each slice: whether the slice nests, and whether
-//! its end was lost. These facts are certain only at the end of the slice, but the second pass needs them at the start
-//! of the slice.
+//! The first pass over a capture for a trace. It finds two facts about each slice: whether the slice nests (lies within
+//! the slices around it), and whether its end was lost. These facts are certain only at the end of the slice, but the
+//! second pass needs them at its start.
 //!
 //! The pass keeps at most one bit for each span slice or span, and a list of those that do not nest or have no end.
 

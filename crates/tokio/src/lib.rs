@@ -25,8 +25,8 @@
 //! | the locks of a task | events `lock_wait`, `lock_held`, `lock_free` of [`sync`] |
 //! | workers | events `parked` and `unparked` of the target `eventring::worker`, see [`instrument`] |
 //!
-//! A layer that sends its records to a task of this crate must filter out the target `eventring::task`. Otherwise each
-//! wake of this task makes another event, which wakes the task again.
+//! If a layer sends its records to a task that is spawned with this crate, the layer must filter out the target
+//! `eventring::task`. Otherwise each wake of the task makes another event, which wakes the task again.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

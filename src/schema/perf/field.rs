@@ -2,8 +2,8 @@
 //!
 //! The payload is a sequence of fields without padding. Each field is a header of [`FIELD_HEADER_BYTES`] bytes and a
 //! value. The header holds the index of the field in its call site (u8), the type (u8), and the length of the value in
-//! bytes (u16). If bit 7 of the type is set, the value was cut. Then the last 4 bytes of the value are a [`Cut::code`],
-//! which is the value's original length in bytes, or a code for another variant of [`Cut`].
+//! bytes (u16). If bit 7 of the type is set, the value was cut. Then its last 4 bytes are the value's original length
+//! in bytes, or a code if that length is not known or formatting failed (see [`Cut::code`]).
 
 use std::fmt;
 

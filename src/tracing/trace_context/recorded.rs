@@ -1,6 +1,6 @@
 //! The fields of a span that hold the context of its caller in the ring.
 //!
-//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts. Their field indices are the last ones,
+//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts. Their fields have the indices 254 and 255,
 //! which no call site with fewer than 255 fields uses. Readers that do not know these indices show fields without a
 //! name.
 

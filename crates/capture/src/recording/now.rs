@@ -1,5 +1,5 @@
-//! The selection of live events, in the order of time. The test of an event uses only facts that are known when the
-//! event is read. The later fields and the duration of an open span, for example, are not known.
+//! The selection of live events, in the order of time. An event is tested with the facts that are known when the event
+//! is read. For example, later fields and the duration of an open span are not known then.
 
 use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds};
 use super::entry::RecordingEntry;

@@ -1,8 +1,8 @@
 //! Comparisons of captures by their spans.
 //!
-//! [`Comparison::new`] takes two sides: the summaries of some captures, and of the captures with which they are
-//! compared. The figures of spans are those of [`summarize`](eventring_export::summarize). A [`ChangeLimit`] defines
-//! which changes are too large.
+//! [`Comparison::new`] compares two sides, each of which has the summaries of one or more captures. The figures of
+//! spans are those of [`summarize`](eventring_export::summarize). A [`ChangeLimit`] defines which changes are too
+//! large.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,11 +1,12 @@
 //! The directories of rings with bare names.
 //!
-//! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
-//! `event-rings/` on a hugetlbfs mount with 2 MiB pages: the first one on which this process may make files that nobody
-//! else may replace. (The published daemon makes this directory with the mode that the umask gives. With many umasks,
-//! the group may replace files.) If there is no such mount, or the pool of huge pages is empty, rings are made in
-//! `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the process that makes such a ring
-//! gets a warning and no error. Readers search the same directories in the same order.
+//! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in the
+//! first of these directories that can be used, and readers search them in this order:
+//! - `event-rings/` on a hugetlbfs mount with 2 MiB pages. It can be used if the pool of huge pages is not empty, this
+//!   process may make files there, and nobody else may replace them. (If the published daemon makes this directory, the
+//!   umask often lets the group replace files.)
+//! - `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the process that makes such a ring
+//!   gets a warning and no error.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,9 @@
 //! ends without calling its exit handlers (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read
 //! the file after the crash, and the next owner replaces it.
 //!
-//! A panic counts as a crash. The file stays if the owner is dropped while its thread unwinds. With glibc, the file
-//! also stays if `main` panics. The exit handler recognises such a panic by the exit status 101.
+//! A panic counts as a crash: the file stays if the owner is dropped while its thread unwinds. If `main` panics, the
+//! exit handler decides. glibc passes the exit status (101) to the handler, so the file stays. Other C libraries do not
+//! pass the status, so the file is removed.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,6 +1,5 @@
-//! Closed ancestors of spans that are still in the replay. For example, the span of a request may end before the span
-//! of a job that the request has started. The replay keeps such ancestors, because conditions test the ancestors of an
-//! event's span.
+//! Closed spans that the replay keeps as ancestors of other spans, because conditions test the ancestors of an event's
+//! span. For example, the span of a request may end before the span of a job that the request has started.
 
 use super::memory::SPAN_BYTES;
 use crate::tracing::read::id_map::IdMap;

@@ -1,8 +1,8 @@
 //! The replay of a stream without end, in bounded memory.
 //!
-//! Such a replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
-//! nobody reads cost little. Some spans were created before the oldest events in the rings. The replay keeps such a
-//! span, too, when a record names it.
+//! This replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
+//! nobody reads cost little. If a record names a span that was created before the oldest events in the rings, the
+//! replay keeps this span, too.
 
 use super::refused::RefusedSpans;
 use super::span_record::SpanRecord;

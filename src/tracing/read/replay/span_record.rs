@@ -1,5 +1,5 @@
-//! The form in which the replay reads a record. The record is decoded or raw. The replay decodes only those parts of a
-//! raw record that it keeps.
+//! The trait by which the replay reads a record, decoded or raw. The replay decodes only those parts of a raw record
+//! that it keeps.
 
 use crate::schema::perf::{FieldValue, PerfEvent};
 use crate::tracing::read::call_site::{CallSite, Thread};

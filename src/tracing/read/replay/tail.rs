@@ -1,6 +1,6 @@
 //! The replay of batches that arrive one after the other. Events that two rings have recorded at the same time may
-//! arrive in different batches. So a closed span waits until the records are complete up to 5 milliseconds after its
-//! close.
+//! arrive in different batches. So a closed span waits until all records up to 5 milliseconds after its close have
+//! arrived.
 
 use super::memory::{CLOSING_BYTES, OPEN_SLICE_BYTES, SPAN_BYTES, THREAD_BYTES};
 use super::{BatchTimes, SpanReplay};

@@ -8,8 +8,8 @@
 //! | `thread_pointer` | the symbol `otel_thread_ctx_v1`, by which readers find the record |
 //! | `resource` | the resource of the process, as Protocol Buffers |
 //!
-//! The mapping `OTEL_CTX` with the resource is in `shm`. The layouts are those of the OpenTelemetry enhancement
-//! proposals 4719 (process context) and 4947 (thread context).
+//! The module `shm` makes the mapping `OTEL_CTX`, which holds the resource. The layouts are those of the OpenTelemetry
+//! enhancement proposals 4719 (process context) and 4947 (thread context).
 
 pub(in crate::tracing) mod resource;
 pub(in crate::tracing) mod shown;

@@ -3,8 +3,8 @@
 //! The thread that creates a scope enters it at once. When the thread exits the scope, the scope closes. So two events
 //! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Otherwise scopes work like
 //! spans: they have ids, cells of the span slab, entries of the span stack, parents and children. Subscribers and
-//! layers that record to [`PERF`](crate::tracing::PERF) treat scopes like their own spans. A scope and a span of such a
-//! subscriber or layer can be each other's parents.
+//! layers that record to [`PERF`](crate::tracing::PERF) treat scopes like their own spans: a scope can be the parent or
+//! the child of one of their spans.
 //!
 //! The guard of a scope may be forgotten, or dropped after the scope's parent has ended. Then the scope ends with its
 //! parent, at the latest with its thread, and its SPAN_EXIT has the flag `ENDED_WITH_PARENT`. A later drop of the guard

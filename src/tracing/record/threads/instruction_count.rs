@@ -1,8 +1,8 @@
 //! Counts of the instructions that the program executes. The instructions of recording do not count.
 //!
-//! A thread that counts never takes a fast path. A fast path needs the ring to which the thread has recorded last. A
-//! counting thread does not remember this ring. Each slow path first pauses the count. So the fast paths have no code
-//! for counting.
+//! A thread that counts instructions never takes a fast path, so the fast paths have no code for counting. A fast path
+//! works only if the thread remembers the ring to which it has recorded last. A counting thread does not remember it.
+//! Each slow path first pauses the count.
 
 use crate::clock::instructions::InstructionCounter;
 use crate::sync::interrupted::Mark;

@@ -1,7 +1,8 @@
 //! Xor filters of keys, in pages. A reader that searches for a key reads only one page.
 //!
-//! The crate `xorf` makes the filters. But a file holds only a part of each fingerprint of a filter: as many bits as
-//! there is room for. So this module has its own code to test whether a filter has a key.
+//! The crate `xorf` makes the filters, with fingerprints of 16 bits. A file holds only the low bits of each
+//! fingerprint, as many as there is room for. So `xorf` cannot test whether such a filter has a key, and this module
+//! has code for it.
 
 use crate::format::wire::{Bytes, put_u64};
 use twox_hash::XxHash3_64;

@@ -1,8 +1,8 @@
 //! The entries of a span stack that have no room in the thread's own state.
 //!
-//! The list is never borrowed while memory is allocated for it, because the program's allocator may record, and enter
-//! spans. While the thread changes the list, a signal handler may interrupt it. Such a handler can neither change nor
-//! read the list.
+//! The list of these entries is never borrowed while memory is allocated for it, because the program's allocator may
+//! record, and enter spans. If a signal handler interrupts the thread while it changes the list, the handler can
+//! neither change nor read the list.
 
 use super::entry::SpanEntry;
 use crate::tracing::record::threads::end_of_thread;

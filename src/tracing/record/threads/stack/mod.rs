@@ -11,12 +11,12 @@
 //!   no current span. A span may close while a thread is in it. This happens if the guard of the enter is forgotten, or
 //!   is dropped on another thread, for example after an `.await`.
 //!
-//! There is one difference: a span of a `RecorderSubscriber` closes with its last handle. In a `Registry`, a span stays
-//! open until its children have closed.
+//! One rule differs. A span of a `RecorderSubscriber` closes with its last handle. In a `Registry`, a span stays open
+//! until its children have closed.
 //!
 //! The entries of closed spans do not accumulate. Such an entry is removed when it is on top. All such entries are
-//! removed when the stack has doubled since they were last removed. While a closed span is on top, the thread has no
-//! current span. The mark [`HIDDEN`] on the entry below keeps this effect after the removal.
+//! removed when the stack is twice as long as after the previous removal. While a closed span is on top, the thread has
+//! no current span. This stays true after the removal, because the entry below gets the mark [`HIDDEN`].
 
 mod entry;
 mod heap;

@@ -1,8 +1,8 @@
 //! `eventring view`.
 //!
-//! A server on 127.0.0.1 serves a start page at once. A thread converts the capture into a file without a name, and the
-//! start page shows the progress. When the trace is complete, the server serves the trace and the UI. So it can send
-//! the size of the trace first, and can send the trace several times.
+//! A server on 127.0.0.1 serves a start page at once, which shows the progress. Meanwhile a thread converts the capture
+//! into a trace, in a file without a name. When the trace is complete, the server serves the trace and the UI. Because
+//! the trace is a file, the server knows its size and can send it several times.
 
 mod args;
 mod browser;
