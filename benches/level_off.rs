@@ -1,8 +1,8 @@
 //! The cost of a span and of a log record that a level filter disables. It is measured without a subscriber, with
-//! `RecorderSubscriber`, and with `RecorderLayer`. A filter that can be changed is measured at three times: before the
-//! first filter override, during a filter override with a span directive that may enable the span and the log record,
-//! and after this filter override. `tracing` stores the enabled levels once for the whole process, so each case runs in
-//! its own process.
+//! `RecorderSubscriber`, and with `RecorderLayer`. A filter that can be changed is measured at three times: before,
+//! during and after a filter override. The override, `[query{user=7}]=info`, enables other spans, and the log records
+//! in these spans. `tracing` stores the enabled levels once for the whole process, so each case runs in a separate
+//! process.
 
 #![allow(missing_docs)]
 

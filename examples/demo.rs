@@ -10,10 +10,10 @@
 //! `--seconds N` is the time of recording. `--rate N` is the number of events that all threads together record a
 //! second. With `--json`, the counts are one line of JSON.
 //!
-//! The program simulates trade orders. The values in an event are computed from the number of its trade order and of
-//! the order's line. An event with other values would be *torn*. An event that is overwritten before it is read is
-//! *lost*. The reader counts the lost events by their sequence numbers. The exit code is 0 if nothing is torn, and if
-//! *recorded = read + lost + torn*.
+//! The program simulates trade orders. Each event is a line of an order, and its values are computed from the two
+//! numbers of order and line. An event with other values would be *torn*. An event that is overwritten before it is
+//! read is *lost*. The reader counts the lost events by their sequence numbers. The exit code is 0 if nothing is torn,
+//! and if *recorded = read + lost + torn*.
 
 use eventring::global::GlobalRecorder;
 use eventring::reader::{Cursor, Descriptor, Followed, Follower, Reader, WaitStrategy};

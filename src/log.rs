@@ -23,11 +23,11 @@
 //! Vec::new();`.
 //!
 //! A record goes to the ring that its thread has in [`PERF`](crate::tracing::PERF), and belongs to the span or scope
-//! that the thread is in. The subscriber or layer that records to `PERF` filters them. A call that is filtered out
-//! costs a load and a branch, and does not evaluate its arguments.
+//! that the thread is in. The subscriber or layer that records to `PERF` filters the records. A call whose record is
+//! filtered out costs a load and a branch, and does not evaluate its arguments.
 //!
-//! Other subscribers and layers do not see these records. A program that has such layers needs the feature
-//! `log-to-tracing`, which makes the macros of this module those of `tracing`.
+//! Other subscribers and layers do not see these records. They see them if the program has the feature
+//! `log-to-tracing`: then the macros of this module are the macros of `tracing`.
 
 #[cfg(feature = "log-to-tracing")]
 #[doc(no_inline)]

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! `--tasks` records the tasks of customers and queries, too ([TOKIO](../../docs/TOKIO.md)). `--slow-every 1000
-//! --slow-ms 50` makes every 1,000th request slow: it sleeps 50 ms inside its span `request`, whose field `number` is a
-//! multiple of 1,000. `--slow-how` names another cause of the delay than a timer. `eventring why` finds the cause.
+//! --slow-ms 50` makes every 1,000th request slow. Such a request sleeps 50 ms in its span `request`, whose field
+//! `number` is a multiple of 1,000. With `--slow-how`, the delay has another cause than a timer, for example `lock` or
+//! `computing`. `eventring why` finds the cause.
 
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;

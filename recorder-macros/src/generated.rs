@@ -1,8 +1,8 @@
 //! The spans of generated code.
 //!
-//! The module gives generated code such spans that compiler errors point to the program's source, but lints do not
-//! treat the code as the program's own. An `allow` attribute would not do, because it is an error in a crate that
-//! forbids the lint.
+//! Generated code has spans (source positions) with which compiler errors point to the program's source, but lints do
+//! not treat the code as the program's own. An `allow` attribute is no substitute, because it is an error in a crate
+//! that forbids the lint.
 
 use proc_macro2::{Ident, Span};
 

@@ -1,5 +1,6 @@
 //! Additions to a word by one instruction without a lock prefix. No signal handler of the thread can interrupt the
-//! addition half way. The addition is not atomic against other threads, so only one thread may store to the word.
+//! addition half way. The addition is not atomic with respect to other threads, so only one thread may store to the
+//! word.
 
 // Models have no such operations, so these are always the atomics of `std`.
 use std::arch::asm;

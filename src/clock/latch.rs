@@ -1,15 +1,16 @@
 //! The latch, which publishes the current segment to all threads.
 //!
 //! The latch holds two segments and one word. The word has two parts: a count of published segments, and the
-//! **overshoot**. The lowest bit of the count is the index of the current segment. After the end of the current
-//! segment, threads may ask for the time before the next segment is published. They then get times past the segment's
-//! end. The overshoot is the distance from the segment's end to the highest such time.
+//! **overshoot**. The lowest bit of the count is the index of the current segment. If a thread asks for the time when
+//! the current segment has ended and the next one is not published yet, the thread gets a time past the segment's end.
+//! The overshoot is the distance from the segment's end to the latest time that any thread got in this way.
 //!
-//! - A reader loads the segment that the word names, and then loads the word again. A publisher writes only to the
-//!   other segment. So readers can read while a publisher is stalled in the middle of its work. The Linux kernel calls
-//!   this scheme a sequence count latch.
+//! - A reader loads the segment that the word names, and then loads the word again. If a segment was published
+//!   meanwhile, the reader repeats both loads. A publisher writes only to the segment that the word does not name. So
+//!   readers can read while a publisher is stalled in the middle of its work. The Linux kernel calls this scheme a
+//!   sequence count latch.
 //! - One compare-exchange of the word publishes a segment *and* ends the overshoot of the old segment. Another thread
-//!   may raise the overshoot at the same moment. If the thread is first, the publisher's exchange fails, and the
+//!   may raise the overshoot at the same moment. If that thread is first, the publisher's exchange fails, and the
 //!   publisher makes a segment that starts later. If the publisher is first, the thread's exchange fails, and the
 //!   thread uses the new segment. So a new segment always starts at or above every time that a thread got before.
 //!

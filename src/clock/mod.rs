@@ -4,8 +4,8 @@
 //! than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the count
 //! by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*. A segment is used for
 //! half a millisecond at most. Then the next thread that asks for the time compares the counter with `CLOCK_REALTIME`,
-//! and makes a new segment. Making a segment takes half a microsecond. If calls are so rare that too few would use a
-//! new segment, the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for
+//! and makes a new segment. Making a segment takes half a microsecond. If calls are rare, too few of them would use a
+//! new segment, so the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for
 //! another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
@@ -23,7 +23,7 @@
 //!   microsecond.
 //!
 //! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock reads `CLOCK_REALTIME` at each call,
-//! through the vDSO. The promises stay the same, and a call takes two to three times as long.
+//! through the vDSO. The promises above still hold, but a call takes two to three times as long.
 //!
 //! ```
 //! use eventring::recorder::Clock;

@@ -2,39 +2,43 @@
 //!
 //! # Why time never falls within a thread
 //!
-//! A thread gets all of its times from segments. A segment is a line that converts ticks to nanoseconds. The times of
-//! one thread never fall, for two reasons:
+//! A thread gets its times from *segments*. A segment is a line that converts ticks to nanoseconds. The times of one
+//! thread never fall, for two reasons:
 //!
 //! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overshoot`]. Let *E* be
-//! the end of a segment, or the highest time past this end that any thread got. The next segment starts at or above
-//! *E*. If *E* has grown, the compare-exchange that publishes the segment fails, and is repeated with a later start. So
-//! no time of a later segment is below a time of an earlier segment. A thread never goes back to an earlier segment,
-//! because one atomic word names the current segment, and a thread's later load of one word never returns an older
-//! value.
+//! the highest such time that any thread got, or the segment's end if no thread got one. The next segment starts at or
+//! above *E*: if *E* has grown meanwhile, the compare-exchange that publishes the segment fails, and the publisher
+//! repeats it with a later start. So no time of a later segment is below a time of an earlier segment. A thread never
+//! goes back to an earlier segment: one atomic word names the current segment, and no load of a thread returns an older
+//! value of the word than its load before.
 //!
 //! **Within a segment.** The time grows with the count. The counter does not run backwards for a thread, because the
 //! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the thread
-//! gets a time from [`Latch::overshoot`]. This time is not below any time past the end that a thread got before. If the
-//! counter of a core lags a little, a count may be before the segment's start. The thread then gets the time of the
-//! start. This time is not below the times of earlier segments, and not above the other times of this segment.
+//! gets a time from [`Latch::overshoot`], which never returns less than an earlier call returned for this segment. If
+//! the counter of a core lags a little, it may show a count before the segment's start. The thread then gets the time
+//! of the start, which is the lowest time of this segment and not below any time of an earlier segment.
 //!
 //! # Why no thread waits
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
-//! calibrates at a time, and the word `calibrating` holds the number of its process (each forked child has a number of
-//! its own). Other threads try to take this word without waiting. A thread that does not get the word reads the
-//! real-time clock, and passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that
-//! another thread got already. It publishes how far the time is past the end of the current segment (the *overshoot*),
-//! so the next segment starts later. So the thread neither waits nor gets a wrong time, even if the calibrating thread
-//! is preempted for seconds. The same holds before the first segment, and for a signal handler that interrupts the
-//! calibrating thread.
+//! calibrates at a time. The word `calibrating` then holds a number of its process, which a forked child does not
+//! share.
+//!
+//! Another thread that wants to calibrate finds the word taken, and does not wait. Instead, it reads the real-time
+//! clock, and passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that another thread
+//! got already. It also publishes how far the time is past the end of the current segment (the *overshoot*), so that
+//! the next segment starts later. So the thread gets a right time without waiting, even if the calibrating thread is
+//! preempted for seconds. A thread that asks during the first calibration gets its time in this way, too, and so does a
+//! signal handler that interrupts a calibration.
 //!
 //! # Why time stays with the real-time clock
 //!
-//! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. After any
-//! idle time, the first call finds that the segment has ended. A call that comes long after the last call might be the
-//! only user of a new segment. So it makes no segment, reads the real-time clock, and raises the overshoot to this
-//! time. A call that comes soon after the last call makes a new segment.
+//! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. So after any
+//! idle time, the first call finds that the segment has ended. There are two cases:
+//! - If the call comes soon after the last call, or if the segment ended a minute ago or earlier, the call makes a new
+//!   segment.
+//! - Otherwise the call might be the only user of a new segment. So it reads the real-time clock instead, and raises
+//!   the overshoot to this time.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};

@@ -1,15 +1,15 @@
 //! A client's end of a connection: requests, their answers, and unrequested messages.
 //!
-//! The server may be hostile. So the time and the size of all answers to one request are limited. The total time for
-//! which a client waits on a connection is limited, too, for any number of requests. The limit is four times the limit
-//! for one request, plus half of the time since the connection was made.
+//! The server may be hostile. So the client limits the time and the size of all answers to one request. It also limits
+//! the total time for which it waits on a connection, for all requests together: to four times the limit for one
+//! request, plus half of the connection's age.
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};
-use super::served_file::ServedFile;
+use super::served_file::{FileChange, ServedFile};
+use super::shares;
 use super::socket::{self, Packet, Tried};
 use super::wire::{Answer, ClientRequest, MESSAGE_BYTES_MAX, WireMessage};
-use super::{FileChange, shares};
 use crate::shm::process_and_user;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

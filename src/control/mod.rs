@@ -3,8 +3,9 @@
 //! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program
 //! records. `docs/CONTROL.md` describes the messages, the permissions, and the effects when a process dies.
 //!
-//! The server does not depend on recorders. It serves a list of files. It passes directives to the parts of the program
-//! that other modules have registered as switches.
+//! The server does not depend on recorders. It has a list of files, whose descriptors it hands out. Other modules
+//! register parts of the program as *switches*. A client sends directives, which say what to record, and the server
+//! passes them to the switches.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,6 +1,7 @@
-//! Execution events. The program records them to the global recorder `EXEC`. A `BlockScope` sets the block to which the
-//! events of a thread belong. A reader learns the block of an event from the ring's block table
-//! ([`Reader::block_of`](crate::reader::Reader::block_of)), or from the events before it ([`KnownBlocks`]).
+//! Execution events: what a blockchain node does while it executes blocks. The node records them to the global recorder
+//! `EXEC`. A `BlockScope` sets the block to which the events of a thread belong. A reader learns the block of an event
+//! from the ring's block table ([`Reader::block_of`](crate::reader::Reader::block_of)), or from the events before it
+//! ([`KnownBlocks`]).
 //!
 //! The types of the events are in [`schema::exec`](crate::schema::exec).
 

@@ -199,7 +199,6 @@ fn take_out(guards: &mut Vec<Guard>, guard: Guard) -> Option<u64> {
 #[cfg(all(test, feature = "macros"))]
 mod tests {
     use super::*;
-    use crate::global::GlobalRecorder;
 
     static SLOT: GlobalRecorder = GlobalRecorder::new("slot");
 

@@ -1,6 +1,6 @@
 //! The file of the present, `NAME.now`: tables of the open spans, threads, tasks and locks of a program at this moment.
-//! The file is beside the rings of a perf recorder. It still lists a span that is open after the rings have overwritten
-//! the span's events. `docs/FORMAT.md` has the same tables for people.
+//! The file is beside the rings of a perf recorder. It lists each open span, even if the rings have overwritten the
+//! span's events. `docs/FORMAT.md` has the same tables for people.
 //!
 //! The file has a header of words, and then four arrays of cells: threads, locks, spans, tasks. Cells that were never
 //! used take no memory, except the cells of threads.

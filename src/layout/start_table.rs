@@ -1,8 +1,8 @@
 //! The table of start records, at the beginning of the context area of a ring. An event of the type [`START_CODE`] is a
-//! *start event*: later events belong to it. In the published schema of execution events (`schema/exec/`), a start
-//! event begins a block. The later events carry the seqno of their start event as their *tag*, in the extension word
-//! [`TAG_WORD`]. The table keeps the records of the last start events. So a reader that has missed a start event still
-//! finds its record.
+//! *start event*. Later events belong to it: they carry its seqno as their *tag*, in the extension word [`TAG_WORD`].
+//! For example, in the published schema of execution events (`schema/exec/`), a start event begins a block. The table
+//! keeps copies (*records*) of the last start events. So a reader that has missed a start event still learns what it
+//! said.
 //!
 //! The table has [`ENTRIES`] entries. Each entry has a tag word and a record. The tag words of all entries are
 //! adjacent, so that a reader searches only few cache lines. The tag word is 0 while the entry has no valid record. All

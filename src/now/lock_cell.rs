@@ -1,5 +1,5 @@
-//! The cell of a wait for a lock, and later of the guard that the wait returns. The module defines the words of the
-//! cell, and writes and reads them.
+//! The cell of a wait for a lock. When the thread gets the lock, the cell becomes the cell of the guard. The module
+//! defines the words of the cell, and writes and reads them.
 //!
 //! | word | bits | |
 //! |---|---|---|

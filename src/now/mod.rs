@@ -1,7 +1,7 @@
 //! The present in a file: tables of the open spans, threads, tasks and locks of a program at this moment.
 //!
-//! A ring holds the recent history, and overwrites old events. The tables hold the present state: each open span,
-//! thread, task and lock has a cell that the program updates. The tables stay after the program was killed.
+//! A ring holds the recent history, and overwrites old events. The tables in this file hold the present state: each
+//! open span, thread, task and lock has a cell that the program updates. The file stays after the program was killed.
 //! `docs/FORMAT.md` describes the bytes.
 //!
 //! | file | idea |

@@ -1,9 +1,10 @@
 //! The content of tables of the present, and its image for captures. The cells of an image are the same as in the file.
 //!
-//! An image has nine counts, and then the cells. The first four counts are those of spans, threads, locks and tasks
-//! without a cell. The next four are those of spans, threads, locks and tasks in the image. The last is that of spans
-//! with further fields. For each span, thread, lock or task, the image has the words of its cell. The further fields of
-//! a span are its id, a number of bytes, and the bytes. All numbers are u64. `docs/FORMAT.md` describes the image, too.
+//! An image consists of u64 numbers and the bytes of fields (`docs/FORMAT.md` describes it, too):
+//! - Four counts of the spans, threads, locks and tasks that got no cell, because the tables were full.
+//! - Four counts of the spans, threads, locks and tasks in the image, and the count of spans with further fields.
+//! - The words of the cells: first of all spans, then of all threads, locks and tasks.
+//! - For each span with further fields: the span's id, the number of bytes of these fields, and the bytes.
 
 use super::lock_cell::LockCell;
 use super::span_cell::{INDEX_MASK, Presence, SpanCell};

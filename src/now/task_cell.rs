@@ -4,7 +4,7 @@
 //! | word | bits | |
 //! |---|---|---|
 //! | 0 | 0–63 | span id of the task with bit 63; 0 while the cell is written |
-//! | 1 | | time of a wake, nanoseconds since the epoch: the first wake since the last poll began, or without such a wake the one before; 0 if there was none |
+//! | 1 | | time of a wake, nanoseconds since the epoch: the first wake since the last poll began; without such a wake, the time that was here before; 0 if there was no wake |
 //! | 2 | 0–52 | span id of the innermost span in which the waking thread was, or 0 |
 //! | 3 | 0–30 | the low bits of word 1, exclusive-or the generation: they show that words 1 and 3 belong to the same wake |
 //! | 3 | 31 | nobody can wake the task any more |

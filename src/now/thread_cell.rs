@@ -10,9 +10,9 @@
 //! | 3 | | time at which the thread ended; 0 before |
 //! | 4–7 | | the first 32 bytes of its name, filled with zeros |
 //!
-//! A thread takes a cell by exchanging word 0 for its id with state 0. Then it stores the other words, and then word 0.
-//! Two threads never write to a cell at the same time, because a cell can be taken again only after it was written
-//! completely and its thread has ended.
+//! A thread takes a cell by a compare-exchange of word 0, which stores the thread's id with state 0. Then it stores the
+//! other words, and at last word 0 with state 1. Two threads never write to a cell at the same time: another thread can
+//! take the cell only after it was written completely and its thread has ended.
 
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};

@@ -1,13 +1,8 @@
 //! The time at which a ring ended. The time is an interval, because a process that dies does not record the time of its
 //! death.
 
-use super::cursors::cursor::{Next, Seek};
-use super::handle::Reader;
 use crate::clock::Clock;
 use std::sync::{Mutex, PoisonError};
-
-/// The number of newest seqnos among which the last event is looked for.
-const LAST_EVENTS: u64 = 16;
 
 /// The end of a ring's recording, as an interval: it came after the last sign of life that was seen, and before
 /// somebody looked and found that it was over.
@@ -75,33 +70,6 @@ impl SignOfLife {
         let now = Clock::global().now_epoch_nanos();
         let before_epoch_nanos = self.copied_epoch_nanos.map_or(now, |copied| copied.min(now)).max(after_epoch_nanos);
         RingEnd { has_died, after_epoch_nanos, before_epoch_nanos }
-    }
-}
-
-impl Reader {
-    /// Returns the end of the recording, if it is over. Returns `None` while the writer lives, and if its state is not
-    /// known, as for a snapshot. The call asks the operating system, as [`Self::state`] does. A reader that asks often
-    /// learns the time of a death better.
-    #[must_use]
-    pub fn end(&self) -> Option<RingEnd> {
-        self.state();
-        Some(self.noticed_end()?.seen_at(self.last_event_epoch_nanos()))
-    }
-
-    /// Returns the time of the last event, in nanoseconds since the epoch; 0 if none of the newest was committed.
-    #[must_use]
-    pub fn last_event_epoch_nanos(&self) -> u64 {
-        let mut cursor = self.cursor();
-        cursor.seek(Seek::Seqno(self.info().last_seqno.saturating_sub(LAST_EVENTS - 1).max(1)));
-        let mut last_nanos = 0;
-        for _ in 0..2 * LAST_EVENTS {
-            match cursor.next() {
-                Next::Event(event) => last_nanos = event.record_epoch_nanos.max(last_nanos),
-                Next::Gap(_) => {}
-                Next::NotReady => break,
-            }
-        }
-        last_nanos
     }
 }
 

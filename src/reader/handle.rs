@@ -1,11 +1,11 @@
 //! A handle of an opened ring.
 
-use super::cursors::cursor::Cursor;
+use super::cursors::cursor::{Cursor, Next, Seek};
 use super::end::RingEnd;
 use super::error::ReaderError;
 use super::info::{self, RingInfo, RingState};
-use super::opening::open::ReaderOptions;
 use super::source::Source;
+use super::source::options::ReaderOptions;
 use crate::layout::Geometry;
 use crate::ring::memory::RingMemory as _;
 use crate::schema::{EventType, ExtWords, SchemaModel, SchemaTextError};
@@ -13,6 +13,9 @@ use crate::shm::{self, LostPages};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The number of newest seqnos among which the last event is looked for.
+const LAST_EVENTS: u64 = 16;
 
 /// An opened ring: a live ring, a ring that a dead process has left, or a snapshot. It is mapped read-only. A clone is
 /// another handle of the same mapping.
@@ -34,47 +37,13 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Reader {
-    source: Arc<Source>,
+    pub(super) source: Arc<Source>,
 }
 
 impl Reader {
     /// Returns options that accept any ring.
     pub fn options() -> ReaderOptions {
         ReaderOptions::default()
-    }
-
-    /// Opens the ring or snapshot of this name or path. Accepts events of every content type.
-    ///
-    /// # Errors
-    /// See [`ReaderOptions::open`].
-    pub fn open(name_or_path: impl AsRef<Path>) -> Result<Self, ReaderError> {
-        Self::options().open(name_or_path)
-    }
-
-    /// Opens the ring of that name or path if its events are `E`.
-    ///
-    /// # Errors
-    /// See [`ReaderOptions::open`].
-    pub fn open_typed<E: EventType>(name_or_path: impl AsRef<Path>) -> Result<Self, ReaderError> {
-        Self::options().expect_events::<E>().open(name_or_path)
-    }
-
-    /// Opens the ring that has replaced this ring at the same name. (This ring's writer has ended, and another writer
-    /// has made a new ring.) Uses the options with which this ring was opened. Returns `None` while there is no new
-    /// ring. The next ring of a server has the same name, and its program has the same address; no other program ever
-    /// replaces `pid:N`.
-    ///
-    /// # Errors
-    /// Returns an error if the new ring cannot be opened; see [`ReaderOptions::open`].
-    pub fn reopen(&self) -> Result<Option<Self>, ReaderError> {
-        #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        if let Some(server) = &self.source.served_by {
-            return server.reopen();
-        }
-        let Some((name, options)) = self.source.opened_as.as_ref().filter(|_| self.was_replaced()) else {
-            return Ok(None);
-        };
-        options.open_successor(name)
     }
 
     /// Checks that the ring's events are `E`, as [`Self::open_typed`] does. Call this for a ring that you have opened
@@ -92,13 +61,8 @@ impl Reader {
         })
     }
 
-    #[cfg(any(feature = "exec", feature = "snapshot"))]
-    pub(super) fn memory(&self) -> &crate::ring::memory::MappedMemory {
-        &self.source.memory
-    }
-
-    pub(super) fn from_source(source: Arc<Source>) -> Self {
-        Self { source }
+    pub(super) fn from_source(source: Source) -> Self {
+        Self { source: Arc::new(source) }
     }
 
     /// Returns a cursor that stands after the newest event.
@@ -131,11 +95,6 @@ impl Reader {
         self.source.is_finished()
     }
 
-    /// Returns true if the ring did not exist when the reader began to wait for it, and was made during this wait.
-    pub(super) fn was_awaited(&self) -> bool {
-        self.source.was_awaited
-    }
-
     /// Returns the schema text in the ring's file, if there is one. Anybody may have written the file, so parse the
     /// text with [`SchemaModel::parse`](crate::schema::SchemaModel::parse), which checks everything.
     pub fn schema_text(&self) -> Option<String> {
@@ -165,9 +124,29 @@ impl Reader {
         self.source.state()
     }
 
-    /// Returns the end of the recording as it was noticed.
-    pub(super) fn noticed_end(&self) -> Option<RingEnd> {
-        self.source.finished.get()?.end
+    /// Returns the end of the recording, if it is over. Returns `None` while the writer lives, and if its state is not
+    /// known, as for a snapshot. The call asks the operating system, as [`Self::state`] does. A reader that asks often
+    /// learns the time of a death better.
+    #[must_use]
+    pub fn end(&self) -> Option<RingEnd> {
+        self.state();
+        Some(self.source.finished.get()?.end?.seen_at(self.last_event_epoch_nanos()))
+    }
+
+    /// Returns the time of the last event, in nanoseconds since the epoch; 0 if none of the newest was committed.
+    #[must_use]
+    pub fn last_event_epoch_nanos(&self) -> u64 {
+        let mut cursor = self.cursor();
+        cursor.seek(Seek::Seqno(self.info().last_seqno.saturating_sub(LAST_EVENTS - 1).max(1)));
+        let mut last_nanos = 0;
+        for _ in 0..2 * LAST_EVENTS {
+            match cursor.next() {
+                Next::Event(event) => last_nanos = event.record_epoch_nanos.max(last_nanos),
+                Next::Gap(_) => {}
+                Next::NotReady => break,
+            }
+        }
+        last_nanos
     }
 
     /// Returns the pid of the process that holds the writer's lock on the file. Returns `None` if no process holds it,
@@ -209,21 +188,9 @@ impl Reader {
     #[must_use]
     pub fn serving_stranger(&self) -> Option<String> {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        return self.served_by()?.stranger();
+        return self.source.served_by.as_ref()?.stranger();
         #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
         None
-    }
-
-    /// Returns the server from which the ring came.
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn served_by(&self) -> Option<&super::opening::served::ServedBy> {
-        self.source.served_by.as_ref()
-    }
-
-    /// Returns the program that holds the ring open, if the ring's file was removed.
-    #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-    pub(super) fn held_by(&self) -> Option<&super::opening::removed::OpenedBy> {
-        self.source.held_by.as_ref()
     }
 
     /// Returns the path that the ring's file had, if the file was removed before this reader opened the ring.
@@ -231,7 +198,7 @@ impl Reader {
     #[must_use]
     #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
     pub fn was_at(&self) -> Option<&Path> {
-        self.held_by().map(super::opening::removed::OpenedBy::was_at)
+        self.source.held_by.as_ref().map(|held_by| held_by.was_at.as_path())
     }
 
     /// Returns the identity of the ring's file. For a snapshot, this is the identity of the compressed file.
@@ -258,11 +225,6 @@ impl Reader {
     /// Returns the unwrapped offset at which the next payload will begin, or later. The call costs one load.
     pub fn next_payload_byte(&self) -> u64 {
         info::next_payload_byte(&self.source.memory)
-    }
-
-    /// Returns the user who owns the file.
-    pub(super) fn file_owner(&self) -> u32 {
-        self.source.file.owner()
     }
 
     /// Returns true if there is now another file at the ring's path, because the writer was restarted.
@@ -299,6 +261,13 @@ impl Reader {
     /// `offset` is not a multiple of 8, or if the word is not inside the area.
     pub fn context_word(&self, offset: u64) -> Option<u64> {
         self.source.memory.context_value_acquired(offset)
+    }
+}
+
+impl Cursor {
+    /// Returns the reader of the cursor's ring.
+    pub fn reader(&self) -> Reader {
+        Reader { source: self.source.clone() }
     }
 }
 

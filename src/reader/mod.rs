@@ -36,11 +36,12 @@ pub use follow::{Followed, Follower};
 pub use gap::{Gap, GapCause, ReadStats};
 pub use handle::Reader;
 pub use info::{ClockInfo, ExtensionInfo, RingInfo, RingState, WriterInfo};
-pub use opening::open::ReaderOptions;
 pub use ring_set::OpenedShards;
-pub use ring_set::{RingItem, RingSet, RingSetOptions, SetRing, ShardError, shard_path};
+pub use ring_set::options::RingSetOptions;
+pub use ring_set::{RingItem, RingSet, SetRing, ShardError, shard_path};
 #[cfg(feature = "snapshot")]
 pub use snapshot::{SnapshotOptions, SnapshotSummary};
+pub use source::options::ReaderOptions;
 #[cfg(feature = "exec")]
 pub(crate) use start_table::SavedStart;
 pub use wait::WaitStrategy;

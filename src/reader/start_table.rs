@@ -31,21 +31,22 @@ impl SavedStart {
 impl Reader {
     /// Returns the start with this tag, if the ring's table has it.
     pub(crate) fn kept_start(&self, tag: u64) -> Option<SavedStart> {
-        let words = self.has_start_table().then(|| start_table::find(self.memory(), tag))??;
+        let words = self.has_start_table().then(|| start_table::find(&self.source.memory, tag))??;
         SavedStart::of_words(tag, &words)
     }
 
     /// Returns the starts in the ring's table, the newest first. Returns `None` if the ring has no table. A start that
     /// is just being replaced by a writer is left out.
     pub(crate) fn kept_starts(&self) -> Option<impl DoubleEndedIterator<Item = SavedStart>> {
-        let entries = self.has_start_table().then(|| start_table::newest_first(self.memory()))?;
+        let entries = self.has_start_table().then(|| start_table::newest_first(&self.source.memory))?;
         Some(entries.filter_map(|entry| {
-            let (tag, words) = start_table::record_of(self.memory(), entry)?;
+            let (tag, words) = start_table::record_of(&self.source.memory, entry)?;
             SavedStart::of_words(tag, &words)
         }))
     }
 
     fn has_start_table(&self) -> bool {
-        super::info::content_type(self.memory()) == table::CONTENT_TYPE && start_table::exists(self.memory())
+        super::info::content_type(&self.source.memory) == table::CONTENT_TYPE
+            && start_table::exists(&self.source.memory)
     }
 }

@@ -324,8 +324,9 @@ impl RecorderBuilder {
         core.export = export;
         let recorder = Recorder::from_core(core);
         // A shard of a perf recorder has no domains that could be switched.
+        #[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
         if self.shard.limit == 0 {
-            super::served::make_domains_known(&recorder);
+            super::steered_domains::make_known(&recorder);
         }
         Ok(recorder)
     }

@@ -17,6 +17,8 @@ mod reservation;
 #[cfg_attr(not(all(feature = "server", target_os = "linux", not(eventring_unsupported))), path = "not_served.rs")]
 mod served;
 mod start_table;
+#[cfg(all(feature = "server", target_os = "linux", not(eventring_unsupported)))]
+mod steered_domains;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod thread_cursors;
 

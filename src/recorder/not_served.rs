@@ -1,7 +1,6 @@
 //! The replacement for [`served`](super::served) in a program without a server.
 
 use super::config::ContentDescription;
-use super::handle::Recorder;
 use super::header::Shard;
 use crate::shm;
 use std::convert::Infallible;
@@ -11,5 +10,3 @@ pub(super) type Export = Infallible;
 pub(super) fn serve(_: &shm::OwnedRingFile, _: &ContentDescription, _: Shard, _: Option<&str>) -> Option<Export> {
     None
 }
-
-pub(super) fn make_domains_known(_: &Recorder) {}

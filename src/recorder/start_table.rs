@@ -1,8 +1,8 @@
 //! Storing start records in the table of start records, if the ring has such a table.
 //!
-//! Only start events execute this code. In a ring with the table, the recorder's switch has another value for start
-//! events (`Core::takes_fast_path`). The switch is the first condition of the fast path, so start events take the slow
-//! path. So the table costs other events nothing.
+//! The table costs other events nothing. The fast path of recording leaves out start events if the ring has the table
+//! (`Core::takes_fast_path`). This check compares the event's code with that of start events. Most callers pass the
+//! code as a constant, so the compiler removes the comparison.
 
 use super::core::Core;
 use crate::layout::extension;

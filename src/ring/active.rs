@@ -1,6 +1,6 @@
-//! The count of the payload cursors that record at present. All these cursors together should hold a fixed number of
-//! bytes in their runs of chunks, which is a small part of the payload buffer. This number of bytes, divided by the
-//! count of cursors, limits the size of each cursor's next run.
+//! The count of the payload cursors that record at present. Each payload cursor holds a run of chunks of the payload
+//! buffer. All runs together should have a fixed number of bytes, a small part of the buffer. This number, divided by
+//! the count of cursors, limits the size of a cursor's next run.
 
 use crate::sync::{AtomicU64, Ordering};
 

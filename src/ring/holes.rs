@@ -2,13 +2,13 @@
 //! table, and so do not wait for events that will never come.
 //!
 //! A table is divided into sets of a few entries. A seqno belongs to one set, and may be in any entry of that set. A
-//! new hole replaces the smallest entry of its set, so an entry only grows.
+//! new hole replaces the smallest entry of its set, but only if the hole's seqno is larger than that entry. So the
+//! value of an entry only grows.
 //!
-//! A hole must stay in its table until its slot has an event of a later lap. A set usually has enough entries for this.
-//! The set has too few entries if writers are stalled for a whole lap in many slots that belong to this set: more slots
-//! than the set has entries. Then a hole is replaced too early, and readers wait for its seqno until the ring is one
-//! lap further. With the wide table, this cannot happen in rings of up to 65,536 descriptors. In larger rings it is
-//! nearly impossible.
+//! A hole must stay in its table until its slot has an event of a later lap. If a set gets more such holes than it has
+//! entries, one is replaced too early, and readers wait for its seqno until the ring is one lap further. This needs
+//! writers that are stalled for a whole lap, in more slots of the set than it has entries. With the wide table, it
+//! cannot happen in rings of up to 65,536 descriptors, and is nearly impossible in larger rings.
 //!
 //! Readers that know version 1.2 of the header's extension use the wide table. The narrow table is for older readers.
 //! It has 64 sets; the remainder of the seqno divided by 64 selects the set.

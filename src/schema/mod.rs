@@ -49,13 +49,9 @@ pub use self::values::hex::Hex;
 
 pub use self::dynamic::shape::Shape;
 pub use self::fields::trailing::{ArrayView, encode_array};
-#[cfg(feature = "macros")]
-pub(crate) use self::fields::trailing::{expect_end, split_bytes};
 pub use self::fields::utf8::Utf8;
 pub use self::schema_text::schema::Schema;
 pub use self::values::value::Value;
-#[cfg(feature = "macros")]
-pub use eventring_macros::{EventPayload, EventType, PayloadField};
 
 /// Functions for the code that the derives generate.
 #[doc(hidden)]

@@ -8,7 +8,12 @@ use super::dynamic::model::{SchemaModel, SchemaTextError, SchemaTextErrorKind};
 use super::schema_text::schema::Schema;
 
 #[cfg(feature = "macros")]
-use super::{EventPayload as _, EventType as _, RECORD_ERROR_CODE, RecordError, Value, test::TestEvent};
+use super::{
+    payload::{EventPayload as _, EventType as _},
+    record_error::{RECORD_ERROR_CODE, RecordError},
+    test::TestEvent,
+    values::value::Value,
+};
 
 /// Returns the published schema (TEST or EXEC) with this content type and hash, or `None` if there is none.
 #[must_use]

@@ -4,6 +4,8 @@ use super::description::describe::{FieldInfo, SchemaInfo, StructInfo};
 use super::error::DecodeError;
 use super::fields::field::PayloadField;
 use super::schema_text::schema::Schema;
+#[cfg(feature = "macros")]
+pub use eventring_macros::{EventPayload, EventType};
 
 /// The fixed struct at the beginning of an event's payload. `#[derive(EventPayload)]` implements this trait.
 ///

@@ -1,6 +1,6 @@
 //! The published TEST schema (content type 1): two small events for tests of rings.
 
-use super::{EventPayload, EventType};
+use super::payload::{EventPayload, EventType};
 
 /// The events of content type TEST.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -55,7 +55,7 @@ pub use name::{ConfigLimits, RingConfig, RingName, RingSize, ShiftLimits};
 pub(crate) use options::OWNER_TIMEOUT;
 pub use options::{Access, CreateOptions, MapOptions, MemfdOptions, OpenOptions};
 pub(crate) use placeholders::program_name;
-pub use sections::Sections;
+pub use sections::{Sections, WRITE_LOCK_OFFSET};
 pub use system::host_name;
 pub use system::nameless_file;
 pub use system::nameless_memory;
@@ -104,7 +104,3 @@ pub fn read_file(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     open_file(path.as_ref()).and_then(io::read_to_string)
 }
-
-/// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
-/// 0, the writer took that lock when it made the file.
-pub const WRITE_LOCK_OFFSET: u64 = 0x198;

@@ -1,12 +1,13 @@
 //! The configuration string of a ring: `<name-or-path>`, `<name-or-path>:<descriptor-shift>:<payload-shift>` or
 //! `<name-or-path>:<size>`.
 //!
-//! The rules are those of the original C implementation, except for sizes such as `64MiB`, which are an addition.
-//! Fields are separated by `:`. The first field is required. If it has no `/`, it is the name of a ring in the ring
-//! directory. If it has a `/`, it is a path, used as written. The other fields are shifts. A descriptor shift *s* means
-//! 2^*s* descriptors, and a payload shift *s* means 2^*s* bytes of payload. A shift that is missing or empty, as in
-//! `f::30`, has its default value. A size, which is a number with a unit, replaces both shifts. It limits the memory of
-//! the ring.
+//! The string has the rules of the original C implementation. Only sizes such as `64MiB` are an addition.
+//!
+//! - Fields are separated by `:`. The first field is required. If it has no `/`, it is the name of a ring in the ring
+//!   directory. If it has a `/`, it is a path, used as written.
+//! - The other fields are shifts. A descriptor shift *s* means 2^*s* descriptors, and a payload shift *s* means 2^*s*
+//!   bytes of payload. A shift that is missing or empty, as in `f::30`, has its default value.
+//! - A size, which is a number with a unit, replaces both shifts, and limits the memory of the ring.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,5 +1,9 @@
 //! The sizes of a ring file's sections, and arithmetic on them that cannot overflow.
 
+/// The offset of the byte in a ring file on which the writer takes its second lock. If the word at this offset is not
+/// 0, the writer took that lock when it made the file.
+pub const WRITE_LOCK_OFFSET: u64 = 0x198;
+
 /// The sizes of the four sections of a ring file, in bytes. The fields have the order of the file.
 ///
 /// There are no gaps between the sections. The sizes may come from an untrusted file, so they can have any value.

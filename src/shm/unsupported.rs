@@ -1,5 +1,5 @@
 //! The implementation for systems other than Linux, with the standard library alone. A program on such a system cannot
-//! record. It can read copied ring files and snapshots. It reads them as fixed images, because no writer changes them.
+//! record. It can read copies of ring files, which do not change, because a copy has no writer.
 
 #![allow(missing_docs, reason = "the items are those of `linux`, which describes them")]
 

@@ -2,24 +2,25 @@
 //!
 //! A cell shows whether its span is open. A closed span is no thread's current span, even if a thread has not exited
 //! it. The cell also holds the call site, and the number of handles of the span. `Span::current()` needs the call site,
-//! because it asks for the metadata of a span by its id. With the number of handles, a `RecorderSubscriber` notices the
-//! drop of the last handle, and then reports that the span is closed. A span of a `RecorderLayer` has one handle, which
-//! the layer drops when the `Registry` closes the span.
+//! which has the metadata of the span. With the number of handles, a `RecorderSubscriber` notices the drop of the last
+//! handle, and then reports that the span is closed. A span of a `RecorderLayer` has one handle, which the layer drops
+//! when the `Registry` closes the span.
 //!
 //! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
 //! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
 //! that has had all generations is never used again.
 //!
-//! The ids have [`ID_BITS`](id::ID_BITS) bits, and the ids of layers have [`LAYER_BIT`] set, too. An `f64` can hold every id
-//! exactly, which matters because many JSON readers hold numbers as `f64`.
+//! The ids have [`ID_BITS`](id::ID_BITS) bits. In the id of a layer's span, [`LAYER_BIT`] is set, too. An `f64` can
+//! hold every id exactly, which matters because many JSON readers hold numbers as `f64`.
 //!
-//! Free cells are in free lists ([`free_list`]). The traces of spans are in `trace`; a trace that began in another
-//! process is a [`RemoteTrace`].
+//! Free cells are in free lists ([`free_list`], [`shared_list`]). The traces of spans are in `trace`; a trace that
+//! began in another process is a [`RemoteTrace`].
 
 mod cell;
 mod free_list;
 mod id;
 mod remote_trace;
+mod shared_list;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "context")]
@@ -52,7 +53,7 @@ pub(crate) struct SpanSlab {
     further: FurtherCells,
     /// The index of the first cell that was never used.
     unused: AtomicU64,
-    /// The shared free list; see [`free_list`].
+    /// The shared free list; see [`shared_list`].
     shared_free_list: AtomicU64,
 }
 

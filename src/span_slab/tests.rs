@@ -116,7 +116,7 @@ fn a_thread_at_its_end_keeps_no_cell_of_the_spans_that_it_still_makes() {
         free.end(&slab);
         let late = slab.create::<false>(&free, 2).unwrap();
         assert_eq!(slab.drop_handle(&free, late), Dropped::Last(2));
-        assert_eq!(free.len(), 0);
+        assert_eq!(free.len.get(), 0);
     }
     assert!(slab.unused.load(Ordering::Relaxed) <= 2 * u64::from(CHAIN));
 }

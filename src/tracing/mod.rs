@@ -33,20 +33,23 @@
 //! # Reading
 //! [`PerfReader`] opens all rings of a recorder, whether the recorder still runs or not. It decodes the events to
 //! [`PerfRecord`]s and returns the records in the order of time. It can merge rings of typed events into the same
-//! order. [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] does the same
-//! for a whole recording and holds all of its spans.
+//! order. [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] holds all
+//! spans of a whole recording.
 
 pub mod context;
 pub(crate) mod filter;
 mod read;
 pub(crate) mod record;
+mod span_id;
+mod trace_context;
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]
 pub mod for_macros {
-    pub use super::record::fields::{AnyOf, FieldEncoder, FieldValues, RecordedAsDebug, RecordedAsIs};
-    pub use super::record::log::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg, LogText, checked, log};
-    pub use super::record::sites::macro_site::{MacroSite, field_name};
+    pub use super::record::fields::args::{ArgAsIs, ArgFormatted, ArgOf, FormattedArg};
+    pub use super::record::fields::values::{AnyOf, FieldEncoder, FieldValues, LogText, RecordedAsDebug, RecordedAsIs};
+    pub use super::record::log::{checked, log};
+    pub use super::record::macro_sites::site::{MacroSite, field_name};
     #[cfg(feature = "macros")]
     pub use eventring_macros::__log_text;
     pub use tracing_core::callsite::Identifier;
@@ -62,23 +65,24 @@ pub use filter::filter_override::FilterOverride;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
-    PerfRecord, PerfSource, Span, SpanChange, SpanId, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread,
-    ThreadKey, TimeOnThread, TypedEvent, decode_record,
+    PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
+    TimeOnThread, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use record::counter::{Counter, CounterValue, Marker};
-pub use record::fields::RecordedValue;
+pub use record::fields::args::LogValue;
+pub use record::fields::values::RecordedValue;
+pub use record::init::setup_error::{SetupError, SetupErrorKind};
+pub use record::init::variables::{CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE};
+pub use record::init::{Recording, init, try_init, try_init_from_env, try_init_with};
 pub use record::layer::RecorderLayer;
-pub use record::log::LogValue;
-#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
-pub use record::otel::publish as publish_otel_context;
 pub use record::perf_recorder::builder::PerfRecorderBuilder;
 pub use record::perf_recorder::global::PERF;
 pub use record::perf_recorder::handle::{PerfRecorder, PerfStats};
-pub use record::perf_recorder::init::{Recording, init, try_init, try_init_from_env, try_init_with};
-pub use record::perf_recorder::setup_error::{SetupError, SetupErrorKind};
-pub use record::perf_recorder::variables::{CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE};
+#[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
+pub use record::perf_recorder::otel_context::publish as publish_otel_context;
 pub use record::scope::Scope;
 pub use record::subscriber::RecorderSubscriber;
 pub use record::threads::instruction_count::InstructionSource;
 pub use record::trigger::{trigger, trigger_on_panic};
+pub use span_id::SpanId;

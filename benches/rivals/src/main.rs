@@ -4,9 +4,9 @@
 //! directory. With `-- --quick` the run takes about a minute. With `-- recording scanning`, only these two parts are
 //! measured, and the file is `rivals-recording-scanning.json`.
 //!
-//! Each number is the median of many short batches. The cases take turns, one batch each. A line with a target has a
-//! second number, in brackets. It is the same result, computed from the 5th percentiles instead of the medians. Numbers
-//! of different runs cannot be compared. See `docs/COST.md`.
+//! The cases take turns, one short batch each. The table shows the median of a case's batches, and beside it their 5th
+//! percentile. Below the table are the results that have a target: computed from the medians and, in brackets, from the
+//! 5th percentiles. Numbers of different runs cannot be compared. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 // The measurements write one file, into the target directory.

@@ -1,6 +1,6 @@
 //! The least work that a call like `Cursor::next` can do. A real cursor accesses the ring through one more pointer, and
-//! must handle a truncated file. The reader of this benchmark holds the address of the descriptors itself. Nobody
-//! writes to the descriptors or truncates the file.
+//! must handle a truncated file. The cursor of this benchmark points directly to the descriptors. Nobody writes to the
+//! descriptors, and nobody truncates the file.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

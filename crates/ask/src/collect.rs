@@ -9,7 +9,7 @@ use eventring::reader::GapCause;
 use eventring::schema::{EventType as _, RECORD_ERROR_CODE};
 use eventring::tracing::{RawRecord, SpanStep};
 use eventring_capture::CaptureFile;
-use eventring_capture::recording::{EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanParts};
+use eventring_capture::recording::{EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayState};
 use eventring_profile::schema::{Sched, Stacks};
 use std::collections::BTreeMap;
 use std::io;
@@ -64,8 +64,8 @@ impl Collected {
 }
 
 impl ReplayConsumer for Collected {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     #[inline]

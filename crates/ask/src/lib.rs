@@ -1,8 +1,8 @@
 //! A first look at a recording: recorded events, losses and red flags, in an answer of bounded size.
 //!
-//! [`ask`] reads a capture. [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write the most important parts of the
-//! answer first, and only as much as fits into a given number of bytes. The memory of [`ask`] grows only with the
-//! number of open spans and of tasks that have not ended.
+//! [`ask`] reads a capture and returns the answer, a [`FirstLook`]. [`FirstLook::to_json`] and
+//! [`FirstLook::to_markdown`] write the most important parts of the answer first, and only as much as fits into a given
+//! number of bytes. The memory of [`ask`] grows only with the number of open spans and of tasks that have not ended.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;
@@ -21,7 +21,7 @@
 //! | `errors`, `pauses` | bursts of errors, times without events |
 //! | `flag` | the kinds of red flags, with their thresholds |
 //! | `find/` | the search for red flags: in the counts, in tasks, and in blocks |
-//! | `command` | the next command for a flag |
+//! | `next_command` | the next command for a flag |
 //! | `look` | the answer, with its parts in order of importance |
 //! | `fit` | limiting the answer to a number of bytes |
 
@@ -29,22 +29,22 @@
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 
 mod collect;
-mod command;
 mod errors;
 mod find;
 mod fit;
 mod flag;
 mod look;
 mod names;
+mod next_command;
 mod pauses;
 mod step;
 mod task_kinds;
 #[cfg(test)]
 mod tests;
 
-pub use command::command_line;
 pub use flag::{Flag, FlagKind};
 pub use look::{BUDGET_MIN_BYTES, FirstLook, LookAnswer};
+pub use next_command::command_line;
 
 use collect::Collected;
 use eventring_capture::recording::{CaptureRecording, replay_capture};

@@ -1,9 +1,9 @@
 //! The answer, with its parts in order of importance.
 
 use crate::collect::Collected;
-use crate::command;
 use crate::fit::{Fitted, Part, fit};
 use crate::flag::{Flag, FlagRow, WHAT_BYTES, cut};
+use crate::next_command;
 use eventring_capture::CaptureFile;
 use eventring_capture::recording::ReplayCounts;
 use eventring_export::ProgramSummary;
@@ -186,7 +186,7 @@ impl FirstLook {
         // Counts with as many digits as they may have.
         let room = budget_bytes.max(BUDGET_MIN_BYTES) - whole(Default::default(), [u64::MAX; 4]).len();
         let flag = |flag: &Flag| {
-            let next = command::next(flag, &self.inputs);
+            let next = next_command::next(flag, &self.inputs);
             (json(&flag.row(Some(&next))), Some(json(&flag.row(None))))
         };
         let Fitted { kept, mut left_out } = fit(self.parts(room, flag, json), room, 1);
@@ -220,7 +220,7 @@ impl FirstLook {
             let at = flag.at_nanos.map(|nanos| format!(", at {}", moment(nanos))).unwrap_or_default();
             let (name, what, evidence) = (flag.kind.name(), &flag.what, &flag.evidence);
             let shorter = format!("- **{name}** {what}{times}: {evidence}{at} [{threshold}]\n");
-            let next = command::next(flag, &self.inputs);
+            let next = next_command::next(flag, &self.inputs);
             // More backticks than the command line has.
             let fence = if next.contains('`') { "``" } else { "`" };
             (format!("{shorter}  {fence}{next}{fence}\n"), Some(shorter))

@@ -1,5 +1,5 @@
-//! The kind of a task. Tasks are of one kind if they have the same name (without its digits), and the same place in the
-//! source spawned them. (The span of every task is called `task`, so the span's name does not distinguish tasks.)
+//! The kind of a task. Tasks are of one kind if they have the same name (without its digits) and were spawned at the
+//! same place in the source. (The span of every task is called `task`, so the span's name does not distinguish tasks.)
 
 use crate::names::Names;
 use eventring::schema::perf::PerfEvent;

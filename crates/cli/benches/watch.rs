@@ -1,10 +1,10 @@
 //! The cost of a watcher that waits for triggers: `eventring capture --on`, beside a program that records a million
 //! span events a second.
 //!
-//! `cargo bench -p eventring-cli --bench watch` records in rounds, in turn without and with a watcher, and prints the
-//! medians: what an event costs the program, what the watcher takes of a processor, its memory at the beginning and at
-//! the end, and what it found. One request of each round is slow. `-- --quick` takes half a minute. `docs/COST.md`
-//! explains the numbers.
+//! `cargo bench -p eventring-cli --bench watch` records in rounds, in each round first without and then with a watcher.
+//! A recording has one slow request, for which the watcher waits. Each round prints the watcher's memory and finds. The
+//! medians follow: what an event costs the program, and what the watcher takes of a processor. `-- --quick` takes half
+//! a minute. `docs/COST.md` explains the numbers.
 
 #![allow(missing_docs)]
 

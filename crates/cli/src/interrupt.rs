@@ -1,5 +1,5 @@
-//! The handling of Ctrl-C, SIGTERM and SIGHUP: the first signal asks the verb to finish, and a later signal ends the
-//! program immediately. For most verbs, this is the second signal.
+//! The handling of Ctrl-C, SIGTERM and SIGHUP. The first signal asks the verb to finish. The second signal ends the
+//! program immediately, unless the verb ends in several steps.
 
 use super::exit::Failure;
 use eventring::internal::shm;

@@ -82,7 +82,9 @@ fn report_usage(error: &clap::Error) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     // Clap has coloured it. The texts in it are this program's own arguments.
-    let _ = write!(text::out::stderr().0, "{}", without_secrets(&error.render().ansi().to_string()));
+    let (mut err, shown) = (text::out::stderr(), error.render());
+    let shown = if err.is_plain { shown.to_string() } else { shown.ansi().to_string() };
+    let _ = err.to.write_all(without_secrets(&shown).as_bytes());
     Ok(Exit::Usage)
 }
 

@@ -1,6 +1,6 @@
 //! Stand-ins on systems other than Linux, which have no live rings, no programs to control, and no signals.
 
-use super::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure};
 use clap::error::{ContextKind, ContextValue};
 
 /// The verbs that need rings.
@@ -67,7 +67,7 @@ pub(super) mod open_files {
 }
 
 pub(super) mod processes {
-    use super::{Exit, Failure};
+    use crate::exit::{Exit, Failure};
     use crate::interrupt::Interrupt;
     use std::convert::Infallible;
     use std::path::{Path, PathBuf};

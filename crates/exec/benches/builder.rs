@@ -1,8 +1,8 @@
-//! How many events a second become blocks: with everything wanted, and with headers only. A second is one of a
-//! processor's time, so that what else the machine does counts little.
+//! How many events become blocks in a second of processor time: with everything wanted, with transactions, and with
+//! headers only. Other programs change the processor time little.
 //!
-//! `cargo bench -p eventring-exec -- FILE` reads a snapshot of execution events; without a file, the one that is kept
-//! with the project, many times.
+//! `cargo bench -p eventring-exec -- FILE` builds the blocks of a snapshot of execution events many times. Without
+//! `FILE`, it takes the snapshot in `tests/data`.
 
 use eventring::reader::{Next, PayloadRead, Reader, Seek};
 use eventring_exec::{BlockBuilder, Wanted};

@@ -1,6 +1,7 @@
 //! The commit states of blocks.
 
-use crate::{Block, ChainEvent};
+use crate::builder::ChainEvent;
+use crate::values::Block;
 use eventring::schema::exec::{BlockTag, Bytes32};
 use schemars::JsonSchema;
 use serde::Serialize;

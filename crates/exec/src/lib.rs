@@ -4,8 +4,8 @@
 //! log, call frame and access, and later the decisions of consensus. [`BlockBuilder`] makes [`Block`]s from the events,
 //! [`CommitTracker`] follows the blocks until they are final, and [`Blocks`] does both for a ring or a file.
 //!
-//! For faulty events, these types return a [`Problem`], and never panic. They also return a block with missing parts,
-//! which is then not marked as complete.
+//! For faulty events, [`BlockBuilder`] and [`Blocks`] return a [`Problem`], and never panic. A block with missing parts
+//! is returned, too, but is not marked as complete.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,6 +1,8 @@
 //! Blocks that wait for their next commit states.
 
-use crate::{Block, BlockUpdate, Blocks, CommitState, Update};
+use crate::blocks::{BlockUpdate, Blocks};
+use crate::commit::{CommitState, Update};
+use crate::values::Block;
 use eventring::schema::exec::{BlockTag, Bytes32};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The sources of execution events.
 
+use crate::dialect::{Dialect, UnknownSchema};
 use crate::history::{ArchiveEvents, BlockArchive, EventcapEvents, EventcapFile, Stored};
-use crate::{Dialect, UnknownSchema};
 use eventring::reader::{Cursor, Descriptor, Followed, Follower, Gap, PayloadRead, Reader, Seek, WaitStrategy};
 use eventring::schema::EventType as _;
 use eventring::schema::exec::ExecEvent;

@@ -1,6 +1,6 @@
 //! Updates of blocks for async programs.
 
-use crate::{BlockUpdate, Blocks, NextUpdate};
+use crate::blocks::{BlockUpdate, Blocks, NextUpdate};
 use async_channel::Receiver;
 use futures_core::Stream;
 use std::io;

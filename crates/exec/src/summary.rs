@@ -1,6 +1,7 @@
 //! Figures computed from many blocks.
 
-use crate::{Block, BlockUpdate, Outcome};
+use crate::blocks::BlockUpdate;
+use crate::values::{Block, Outcome};
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::Serialize;

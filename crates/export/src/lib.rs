@@ -2,8 +2,8 @@
 //!
 //! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
 //! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
-//! capture. All formats show the same spans with the same times in nanoseconds, because all of them use
-//! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that it reads.
+//! capture. All formats show the same spans with the same times in nanoseconds, because each format uses
+//! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that `SpanReplay` reads.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,11 +1,12 @@
-//! The first pass over a capture for a trace. It finds two facts about each slice: whether the slice nests, and whether
-//! its end was lost. The second pass needs these facts at the start of the slice, but they are certain only at its end.
+//! The first pass over a capture for a trace. It finds two facts about each slice: whether the slice nests (lies within
+//! the slices around it), and whether its end was lost. These facts are certain only at the end of the slice, but the
+//! second pass needs them at its start.
 //!
 //! The pass keeps at most one bit for each span slice or span, and a list of those that do not nest or have no end.
 
 use super::bits::BitSet;
 use super::losses::{Loss, LossCollector};
-use super::{ExportSummary, View};
+use super::options::View;
 use crate::exec::states::{ExecStates, StatePass};
 use crate::slices::flows::{FlowFinder, Flows};
 use crate::slices::joins::Joins;
@@ -15,8 +16,8 @@ use eventring::tracing::{
 };
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanOver,
-    SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, SpanOver, replay_capture,
 };
 use eventring_profile::by_span::{CodeStacks, KernelNames, KernelPart, KernelRing, KernelWanted, ThreadOwners};
 use std::collections::{HashMap, HashSet};
@@ -28,7 +29,7 @@ pub struct Outline {
     /// The processes, in the order of [`CaptureRecording::processes`].
     pub(super) processes: Vec<ProcessOutline>,
     pub losses: Vec<Loss>,
-    pub counts: ExportSummary,
+    pub counts: ReplayCounts,
     /// The last time at which each process is known to have lived.
     pub(super) end_nanos: Vec<u64>,
     /// What became of the blocks of execution events.
@@ -184,7 +185,7 @@ impl OutlinePass {
         Self { kernel: KernelOutline::new(recording), ..self }
     }
 
-    pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ExportSummary) -> Outline {
+    pub fn finish(mut self, recording: &CaptureRecording<'_>, counts: ReplayCounts) -> Outline {
         for (process, spans) in self.processes.iter_mut().zip(&self.remaining) {
             process.end_spans(spans, self.view);
         }
@@ -213,8 +214,8 @@ struct ProcessPass {
 }
 
 impl ReplayConsumer for OutlinePass {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

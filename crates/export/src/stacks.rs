@@ -1,6 +1,7 @@
 //! The stacks of names of spans, as a tree. A stack is a name and the stack around it.
 
-use super::{Names, SharedNames, Weight, full_name};
+use super::names::{Names, SharedNames, full_name};
+use super::options::Weight;
 use eventring::tracing::{CallSite, IdMap, Span, SpanId};
 use eventring_capture::recording::PerDescription;
 use eventring_profile::by_span::SpanPlace;

@@ -7,7 +7,7 @@ use eventring::schema::perf::{CallSiteKind, Cut, PerfEvent, PerfExt, flags};
 use eventring::tracing::SpanStep;
 use eventring_capture::fixtures::{CaptureFixture, SHARD_1, int, text};
 use eventring_capture::recording::{
-    CaptureRecording, RecordingEntry, ReplayConsumer, ReplayState, SpanParts, replay_capture,
+    CaptureRecording, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayState, replay_capture,
 };
 
 mod damaged;
@@ -521,8 +521,8 @@ fn the_line_of_a_span_has_a_limit_and_further_slices_have_lines_of_their_own() {
 struct KeptBytes(u64);
 
 impl ReplayConsumer for KeptBytes {
-    fn parts(&self) -> SpanParts {
-        SpanParts { fields: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { fields: true, ..ReplayNeeds::default() }
     }
 
     fn entry(&mut self, _: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> std::io::Result<()> {

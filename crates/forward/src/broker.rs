@@ -348,3 +348,23 @@ fn id_in(headers: Option<&async_nats::HeaderMap>) -> String {
 fn epoch_nanos(time: async_nats::datetime::DateTime) -> u64 {
     u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_no_broker_can_have_is_refused_at_once() {
+        for servers in ["nats://127.0.0.1:99999", "nats://", "nats://127.0.0.1:4222,tls://:99999999"] {
+            let error = EventStream::open(&StreamOptions::new(servers, "S")).unwrap_err();
+            assert_eq!(error.kind(), CaptureErrorKind::BadOptions, "{error}");
+            assert!(error.to_string().contains("expected nats://HOST:PORT"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_stream_can_have_is_refused_without_a_connection() {
+        let error = EventStream::open(&StreamOptions::new("nats://127.0.0.1:1", "a.b")).unwrap_err();
+        assert_eq!(error.kind(), CaptureErrorKind::BadOptions);
+    }
+}

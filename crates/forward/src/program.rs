@@ -1,5 +1,5 @@
-//! The rings of a program, and the spans in which its typed events were recorded. Each ring has its own forwarder. The
-//! forwarder of typed events also reads the program's rings of spans.
+//! The rings of a program. Each of the program's recorders has a separate forwarder. The forwarder of typed events also
+//! reads the program's rings of spans, to find the spans in which the events were recorded.
 
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;

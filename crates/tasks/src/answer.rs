@@ -1,6 +1,6 @@
 //! The answer, as it is printed in JSON.
 
-use super::TaskState;
+use super::phase::TaskState;
 use super::question::Order;
 use schemars::JsonSchema;
 use serde::Serialize;

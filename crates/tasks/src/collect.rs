@@ -1,10 +1,10 @@
 //! The effect of each event on the tasks' counts and locks.
 
-use super::TaskState;
 use super::answer::{Answer, LockWait, TaskView};
 use super::finished::Finished;
 use super::locks::{Known, Locks, Turn};
 use super::open::{OpenTasks, PerTask, TaskChange, TaskEvent};
+use super::phase::TaskState;
 use super::place::places;
 use super::present::{PresentTasks, leave_out_others};
 use super::question::Question;
@@ -14,7 +14,7 @@ use eventring::now::Present;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, RawRecord, SpanId, SpanStep, ThreadKey};
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayParts, ReplayState,
     replay_presents,
 };
 use eventring_capture::{CaptureError, CapturedPresent};
@@ -152,8 +152,8 @@ fn pid(state: ReplayState<'_>, process: usize) -> u32 {
 }
 
 impl ReplayConsumer for Collector {
-    fn parts(&self) -> SpanParts {
-        SpanParts { presents: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { presents: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

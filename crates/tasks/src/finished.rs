@@ -1,7 +1,7 @@
 //! Tasks that have ended: the first ones in the requested order are kept, and all are counted.
 
-use super::TaskState;
 use super::answer::{Counts, TaskView};
+use super::phase::TaskState;
 use super::question::Order;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The tasks that tables of the present show at the end of a capture. The state of these tasks is certain.
 
-use super::TaskState;
 use super::answer::TaskView;
+use super::phase::TaskState;
 use super::seen::is_task;
 use eventring::now::{Presence, Present, SpanCell};
 use eventring::tracing::{Catalog, IdMap};

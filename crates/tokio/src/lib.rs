@@ -1,5 +1,5 @@
 //! Records what every tokio task does and waits for, as spans and events of `tracing`. Eventring's subscriber or layer
-//! records these to a ring, where `eventring tasks` finds them, live and after the program was killed.
+//! records these spans and events to a ring. There `eventring tasks` finds them, live and after the program was killed.
 //!
 //! A task is a root span: target `eventring::task`, name `task`. Each poll is an enter and an exit of the span, so the
 //! spans of a poll are descendants of the task's span. Each wake is an event of the span. If the last waker of a
@@ -25,8 +25,8 @@
 //! | the locks of a task | events `lock_wait`, `lock_held`, `lock_free` of [`sync`] |
 //! | workers | events `parked` and `unparked` of the target `eventring::worker`, see [`instrument`] |
 //!
-//! A layer that sends its records to a task of this crate must filter out the target `eventring::task`. Otherwise each
-//! wake of this task makes another event, which wakes the task again.
+//! If a layer sends its records to a task that is spawned with this crate, the layer must filter out the target
+//! `eventring::task`. Otherwise each wake of the task makes another event, which wakes the task again.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
@@ -34,6 +34,7 @@
 mod blocking;
 #[cfg(tokio_unstable)]
 mod hooks;
+mod primitives;
 mod record;
 mod spawn;
 pub mod sync;
@@ -44,15 +45,7 @@ mod waker_model;
 mod worker;
 
 pub use blocking::{spawn_blocking, spawn_blocking_named};
+pub use record::TARGET;
 pub use spawn::{JoinSetExt, SpawnExt, spawn, spawn_local, spawn_local_named, spawn_named};
 pub use task::Task;
 pub use worker::instrument;
-
-/// The waker is made of these. Its model replaces them.
-mod primitives {
-    pub(crate) use std::sync::atomic::AtomicBool;
-    pub(crate) use std::sync::{Mutex, MutexGuard};
-}
-
-/// The target of the spans of tasks, and of their events.
-pub const TARGET: &str = "eventring::task";

@@ -1,13 +1,15 @@
 //! The span of a task, and the events of this span. The events go to the subscriber that created the span, whichever
 //! thread records them.
 
-use crate::TARGET;
 use std::fmt;
 use std::panic::Location;
 use tracing::Span;
 use tracing_core::callsite::DefaultCallsite;
 use tracing_core::field::{Field, FieldSet, Value};
 use tracing_core::{Dispatch, Event, Kind, Level, Metadata, identify_callsite};
+
+/// The target of the spans of tasks, and of their events.
+pub const TARGET: &str = "eventring::task";
 
 /// What is known of a task when it is spawned.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The functions that spawn tasks.
 
-use crate::Task;
 use crate::record::NewTask;
+use crate::task::Task;
 use std::any::type_name;
 use std::panic::Location;
 use tokio::runtime::{Handle, Runtime};

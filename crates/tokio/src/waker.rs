@@ -1,14 +1,18 @@
 //! The waker of a task. It records and forwards wakes, and records the loss of the last waker.
 //!
-//! The inner future gets a [`TaskWaker`]. All clones of the waker are clones of one `Arc`, so its `Drop` runs when the
-//! last clone is dropped. If a task is woken while it is polled, the next poll uses the same waker. If a wake consumes
-//! the only clone, the waker is returned to the task. In both cases the next poll allocates nothing.
+//! The future of the task gets a [`TaskWaker`]. All clones of the waker are clones of one `Arc`, so the `Drop` of
+//! `TaskWaker` runs when the last clone is dropped. The next poll allocates nothing in two cases. If a task is woken
+//! while it is polled, the next poll uses the waker again. If a wake consumes the only clone, the waker is returned to
+//! the task.
 //!
-//! No wake is lost. `is_woken` changes only by `swap`, which both acquires and releases. If a wake finds `is_woken`
-//! false, it has synchronised with the last poll's `swap`. So the wake reads the current outer waker, and wakes it. If
-//! a wake finds `is_woken` true, an earlier wake has woken the outer waker, and the next poll has not begun. The `swap`
-//! of the next poll follows both wakes, so the poll sees everything that happened before them. `waker_model` tests the
-//! interleavings.
+//! No wake is lost. `is_woken` changes only by `swap`, which both acquires and releases:
+//!
+//! - If a wake finds `is_woken` false, it reads the value that the last poll's `swap` has stored. So the wake sees the
+//!   outer waker of the last poll, and wakes it.
+//! - If a wake finds `is_woken` true, an earlier wake wakes the outer waker, and the next poll has not begun. The
+//!   `swap` of the next poll follows both wakes, so the poll sees everything that happened before them.
+//!
+//! `waker_model` tests the interleavings.
 
 use super::primitives::{AtomicBool, Mutex, MutexGuard};
 use super::record::Recorded;

@@ -1,8 +1,8 @@
 //! The addresses of a ring file's bytes in the memory of its program.
 
-use super::open::{StartOfFile, decode_header};
 use crate::layout::limits::HEADER_SECTION_BYTES;
 use crate::reader::error::ReaderError;
+use crate::reader::source::header::{StartOfFile, decode_header};
 
 /// The bytes from the start of a ring that [`parts_in_memory`] needs.
 pub const START_BYTES: usize = size_of::<StartOfFile>();

@@ -2,33 +2,20 @@
 //! through `/proc/PID/fd` by the program's own user and by root. (When a user logs out, `systemd-logind` removes the
 //! user's files from /dev/shm, also those of the user's services.)
 
-use super::open::ReaderOptions;
 use crate::reader::error::{ReaderError, ReaderErrorKind};
 use crate::reader::handle::Reader;
-use crate::reader::ring_set::shard_path;
+use crate::reader::source::Source;
+use crate::reader::source::options::ReaderOptions;
+use crate::reader::source::origin::OpenedBy;
 use crate::shm::OpenFile;
-use std::path::{Path, PathBuf};
-
-/// The program that holds a removed ring open, and the path that the ring had.
-#[derive(Clone, Debug)]
-pub(in crate::reader) struct OpenedBy {
-    pid: u32,
-    was_at: PathBuf,
-}
+use std::path::Path;
 
 impl OpenedBy {
-    /// Opens another shard of the recorder of this ring: a removed one, or one that was made after the removal.
-    pub(in crate::reader) fn open_shard(&self, index: u32) -> Result<Reader, ReaderError> {
-        let path = shard_path(&self.was_at, index.into());
-        match OpenFile::list(Some(self.pid)).iter().find(|file| file.was_at == path) {
-            Some(file) => open_file(&Reader::options(), file, None),
-            None => Reader::open(&path),
-        }
-    }
-
-    /// Returns the path of the ring before it was removed.
-    pub(in crate::reader) fn was_at(&self) -> &Path {
-        &self.was_at
+    /// Opens another removed file of the program, if it holds one that had this path.
+    pub(in crate::reader) fn open_other(&self, path: &Path) -> Option<Result<Reader, ReaderError>> {
+        let files = OpenFile::list(Some(self.pid));
+        let file = files.iter().find(|file| file.was_at == path)?;
+        Some(open_file(&ReaderOptions::default(), file, None))
     }
 }
 
@@ -43,7 +30,7 @@ pub(in crate::reader) fn open(options: &ReaderOptions, name: &Path) -> Option<Re
     files.retain(|file| ring.is_none_or(|ring| file.was_at.file_name() == Some(ring.as_ref())));
     // Other files are passed over, and so are shards, which a reader finds through shard 0.
     let is_first = |file: &OpenFile| {
-        let reader = open_file(&Reader::options().header_only(), file, None).ok();
+        let reader = open_file(&ReaderOptions::default().header_only(), file, None).ok();
         reader.is_some_and(|reader| reader.info().extension.is_none_or(|extension| extension.shard_index == 0))
     };
     files.retain(is_first);
@@ -64,6 +51,8 @@ pub(in crate::reader) fn open(options: &ReaderOptions, name: &Path) -> Option<Re
 
 fn open_file(options: &ReaderOptions, file: &OpenFile, name: Option<&Path>) -> Result<Reader, ReaderError> {
     let descriptor = file.open().map_err(|error| ReaderError::io("open the removed file of a ring", error))?;
-    let held_by = OpenedBy { pid: file.pid, was_at: file.was_at.clone() };
-    options.open_held(descriptor, held_by, name.map(|name| (name.to_path_buf(), options.clone())))
+    let source = options.map_descriptor(descriptor.into())?;
+    let held_by = Some(OpenedBy { pid: file.pid, was_at: file.was_at.clone() });
+    let opened_as = name.map(|name| (name.to_path_buf(), options.clone()));
+    Ok(Reader::from_source(Source { held_by, opened_as, ..source }))
 }

@@ -1,11 +1,10 @@
 //! Adding rings and shards to a set.
 
-use super::super::error::ReaderError;
 use super::super::gap::Gap;
 use super::super::handle::Reader;
 use super::super::wait::{WaitStrategy, Waiter};
 use super::RingSet;
-use super::item::RingItem;
+use super::item::{RingItem, ShardError};
 use super::ring::SetRing;
 use super::shards::{OpenedShards, ShardFinder, ShardItem, ShardedRecorder};
 use crate::reader::cursors::cursor::Seek;
@@ -14,19 +13,6 @@ use std::time::Duration;
 /// The pause between two polls of several rings. A shorter pause would gain nothing, because the set holds young
 /// events back for a few milliseconds anyway.
 const MERGE_PAUSE: Duration = Duration::from_micros(500);
-
-/// A shard that a recorder has made, but that the reader cannot open. When the recorder has ended, a [`RingItem::Gap`]
-/// says how many events the shard held.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct ShardError {
-    /// Index of the recorder's shard 0 in the set.
-    pub recorder: usize,
-    /// Index of the shard, from 1.
-    pub shard: u32,
-    /// The reason.
-    pub error: ReaderError,
-}
 
 impl RingSet {
     /// Adds a ring, which is read from `start` on. Returns the ring's index in the set. If the ring is shard 0 of a

@@ -15,27 +15,23 @@ mod grow;
 mod item;
 mod last;
 mod merge;
-mod options;
+pub(super) mod options;
 mod reopen;
 mod ring;
 mod shards;
 
-pub use grow::ShardError;
-pub use item::RingItem;
-pub use options::RingSetOptions;
+pub use item::{RingItem, ShardError};
 pub use ring::SetRing;
 pub use shards::OpenedShards;
 pub use shards::shard_path;
 
 use super::cursors::cursor::{Next, Seek};
 use super::cursors::payload::PayloadRead;
-use super::error::ReaderError;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::clock::Clock;
 use crate::layout::Descriptor;
 use shards::ShardedRecorder;
 use std::collections::VecDeque;
-use std::path::Path;
 use std::time::Duration;
 
 /// The largest expected difference between the clocks of the reader and the writer, unless somebody sets the time.
@@ -95,20 +91,6 @@ pub struct RingSet {
 }
 
 impl RingSet {
-    /// Returns the default options: the set begins with the oldest events of each ring.
-    pub fn options() -> RingSetOptions {
-        RingSetOptions::default()
-    }
-
-    /// Opens the rings of these names or paths, and their shards. Reads each from its oldest event on.
-    ///
-    /// # Errors
-    /// Returns an error if a named ring cannot be opened; see [`ReaderOptions::open`](super::ReaderOptions::open). A
-    /// shard that cannot be opened is no error here: [`Self::shard_errors`] returns it.
-    pub fn open(names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReaderError> {
-        Self::options().open(names)
-    }
-
     fn new(slack: Duration) -> Self {
         Self {
             rings: Vec::new(),

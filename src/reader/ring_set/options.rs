@@ -4,7 +4,7 @@ use super::super::error::ReaderError;
 use super::super::handle::Reader;
 use super::RingSet;
 use crate::reader::cursors::cursor::Seek;
-use crate::reader::opening::open::ReaderOptions;
+use crate::reader::source::options::ReaderOptions;
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl RingSetOptions {
     pub fn from_readers(&self, readers: impl IntoIterator<Item = Reader>) -> RingSet {
         let mut set = RingSet::new(self.slack);
         for reader in readers {
-            let is_new = reader.was_awaited() && self.start == Seek::Oldest;
+            let is_new = reader.source.was_awaited && self.start == Seek::Oldest;
             set.add(reader, if is_new { Seek::Seqno(1) } else { self.start });
         }
         set.find_shards();
@@ -73,5 +73,21 @@ impl RingSetOptions {
             set.seek(self.start);
         }
         set
+    }
+}
+
+impl RingSet {
+    /// Returns the default options: the set begins with the oldest events of each ring.
+    pub fn options() -> RingSetOptions {
+        RingSetOptions::default()
+    }
+
+    /// Opens the rings of these names or paths, and their shards. Reads each from its oldest event on.
+    ///
+    /// # Errors
+    /// Returns an error if a named ring cannot be opened; see [`ReaderOptions::open`]. A
+    /// shard that cannot be opened is no error here: [`Self::shard_errors`] returns it.
+    pub fn open(names: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReaderError> {
+        Self::options().open(names)
     }
 }

@@ -4,7 +4,7 @@ use super::super::error::{ReaderError, ReaderErrorKind};
 use super::super::handle::Reader;
 use crate::reader::cursors::cursor::Seek;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-use crate::reader::opening::removed::OpenedBy;
+use crate::reader::source::origin::OpenedBy;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -184,17 +184,19 @@ impl ShardFinder {
                 (Reader::open(&path)?, path)
             }
             #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-            Some(ShardSource::Server) => match self.shard0.served_by() {
+            Some(ShardSource::Server) => match &self.shard0.source.served_by {
                 Some(server) => (server.open_shard(index)?, server.label().into()),
                 None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "the server is not known")),
             },
             #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
             Some(ShardSource::Held(held_by)) => {
-                (held_by.open_shard(index)?, shard_path(held_by.was_at(), index.into()))
+                // It was removed, too, or was made after the removal.
+                let path = shard_path(&held_by.was_at, index.into());
+                (held_by.open_other(&path).unwrap_or_else(|| Reader::open(&path))?, path)
             }
             None => return Err(ReaderError::new(ReaderErrorKind::NotFound, "nobody says where the shards are")),
         };
-        let (owner, its_owner) = (self.shard0.file_owner(), reader.file_owner());
+        let (owner, its_owner) = (self.shard0.source.file.owner(), reader.source.file.owner());
         if its_owner != owner {
             let message = format!(
                 "the file of shard {index} belongs to user {its_owner}, expected user {owner}, who owns shard 0; remove it, and start the program again"
@@ -227,11 +229,11 @@ impl ShardFinder {
 impl ShardSource {
     fn new(shard0: &Reader) -> Option<Self> {
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        if let Some(server) = shard0.served_by() {
+        if let Some(server) = &shard0.source.served_by {
             return server.is_shard().then_some(Self::Server);
         }
         #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
-        if let Some(held_by) = shard0.held_by() {
+        if let Some(held_by) = &shard0.source.held_by {
             return Some(Self::Held(held_by.clone()));
         }
         shard0.path().map(|path| Self::Files(path.to_path_buf()))

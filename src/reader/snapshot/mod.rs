@@ -2,7 +2,6 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `decompress` | decompressing an untrusted frame to a file that can be mapped |
 //! | `collect` | copying the events of a ring, live or dead |
 //! | `spool` | the copies, in files without a name |
 //! | `numbers` | the new seqnos of the events |
@@ -13,12 +12,10 @@
 
 mod collect;
 pub(crate) mod counted;
-mod decompress;
 mod image;
 mod numbers;
 mod spool;
 mod starts;
 mod write;
 
-pub(super) use decompress::decompress;
 pub use write::{SnapshotOptions, SnapshotSummary};

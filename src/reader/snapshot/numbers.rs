@@ -2,7 +2,7 @@
 
 use crate::layout::Descriptor;
 use crate::layout::header::CONTENT_TYPE_EXEC;
-use crate::reader::Reader;
+use crate::reader::handle::Reader;
 use crate::schema::{RECORD_ERROR_CODE, published_schema};
 
 /// The seqnos that the events of a snapshot had in the ring. Neighbouring seqnos take no memory.

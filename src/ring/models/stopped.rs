@@ -1,5 +1,5 @@
-//! Models of a writer that stops for ever. There is one model for each access of the writer to a shared word. In this
-//! model, the writer stops before the access. The other writers continue, and no reader waits for the stopped writer
+//! Models of a writer that stops for ever. There is one model for each access of the writer to a shared word. In each
+//! model, the writer stops before this access. The other writers continue, and no reader waits for the stopped writer
 //! longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};

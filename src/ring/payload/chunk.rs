@@ -2,10 +2,14 @@
 //! ever write the same payload bytes at the same time.
 //!
 //! Each physical chunk has an owner word, `lap << 16 | holder`, in the private memory of the process that writes the
-//! ring. The passes through the payload buffer are numbered from 1. The lap is the number of the pass for which the
-//! chunk was last taken. The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`]. Laps only grow. A
-//! writer may be stalled after it has allocated an offset and before it takes the chunk there. If the writer then finds
-//! a newer lap in the owner word, it does not take the chunk.
+//! ring:
+//! - The passes of the writers through the payload buffer are numbered from 1. The lap is the number of the last pass
+//!   for which a writer took the chunk. Laps only grow.
+//! - The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`].
+//!
+//! A writer may be stalled between allocating an offset and taking the chunk at this offset. If another writer has
+//! taken the chunk for a later pass meanwhile, the owner word has a newer lap, and the stalled writer does not take the
+//! chunk.
 
 use super::cursor::{CursorId, LeftRun, PayloadCursor};
 use super::cursors::PayloadCursors;

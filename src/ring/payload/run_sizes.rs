@@ -2,10 +2,11 @@
 //!
 //! A payload cursor may leave a part of its run of chunks unused. The unused part is lost until the writers reach it
 //! again, in the next pass through the buffer. Three rules keep this loss small:
-//! - A cursor's first run is one chunk. Later runs grow with the bytes that the thread records.
-//! - The payload cursors that record hold at most a sixteenth of the buffer together. If there are very many cursors,
-//!   each holds about one chunk.
-//! - A payload gets chunks of its own if a run would hold only a few payloads of its size.
+//! - A cursor's first run is one chunk, or two for large payloads. Later runs grow with the bytes that the thread
+//!   records.
+//! - The payload cursors that record hold at most a sixteenth of the buffer together. (With very many cursors it is
+//!   more, because each holds at least one chunk.)
+//! - A payload that is large compared with a run gets chunks of its own if this loses fewer bytes.
 
 use crate::layout::Geometry;
 

@@ -9,8 +9,8 @@ use crate::sync::{Ordering, fence};
 /// offset at which the new payload ends. A reader that sees a payload byte stored after this call also sees the move.
 ///
 /// The start of the window only grows. If two writers move it at the same time, `fetch_max` keeps the larger value. A
-/// writer that was stalled computes a smaller value, which changes nothing. In the first pass through the buffer
-/// nothing is overwritten, so no move is needed. The saturating subtraction gives 0 in this case.
+/// writer that was stalled computes a smaller value, which changes nothing. At first `end` is less than the size of the
+/// buffer less one step. Then the saturating subtraction gives 0, and the window does not move.
 #[inline]
 pub(crate) fn move_past<M: RingMemory>(memory: &M, end: u64) {
     let geometry = memory.geometry();

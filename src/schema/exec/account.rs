@@ -1,7 +1,9 @@
 //! Payloads of events about accounts and their storage.
 
-use super::{Address, Bytes32, U256};
-use crate::schema::{EventPayload, PayloadField};
+use super::bytes::{Address, Bytes32};
+use super::u256::U256;
+use crate::schema::fields::field::PayloadField;
+use crate::schema::payload::EventPayload;
 
 /// When an account was accessed.
 #[derive(PayloadField, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,7 +1,8 @@
 //! Payloads of events about blocks.
 
-use super::{Address, Bloom256, Bytes8, Bytes32, U256};
-use crate::schema::EventPayload;
+use super::bytes::{Address, Bloom256, Bytes8, Bytes32};
+use super::u256::U256;
+use crate::schema::payload::EventPayload;
 
 /// A proposed block: several can be proposed for one number.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::schema::description::describe::FieldType;
+use crate::schema::error::DecodeError;
+use crate::schema::fields::field::PayloadField;
 use crate::schema::values::hex::{read_hex, write_hex};
-use crate::schema::{DecodeError, FieldType, PayloadField};
 
 /// Text that is not a number or byte string of the wanted type.
 #[derive(Clone, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub use self::transaction::{
 };
 pub use self::u256::U256;
 
-use super::EventType;
+use super::payload::EventType;
 
 /// The events of content type EXEC.
 ///

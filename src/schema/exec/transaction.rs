@@ -1,7 +1,8 @@
 //! Payloads of events about transactions.
 
-use super::{Address, Bytes32, U256};
-use crate::schema::EventPayload;
+use super::bytes::{Address, Bytes32};
+use super::u256::U256;
+use crate::schema::payload::EventPayload;
 
 /// Content of the transaction that the sender signed.
 #[derive(EventPayload, Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -4,8 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::bytes::ParseBytesError;
+use crate::schema::description::describe::{FieldType, Scalar};
+use crate::schema::error::DecodeError;
+use crate::schema::fields::field::PayloadField;
 use crate::schema::values::decimal::decimal_digits;
-use crate::schema::{DecodeError, FieldType, PayloadField, Scalar};
 
 /// An unsigned integer of 256 bits: four limbs of 64 bits, least significant first. In a payload, it has 32 bytes and
 /// is aligned to 8 bytes.

@@ -4,6 +4,8 @@ use arrayvec::ArrayVec;
 
 use crate::schema::description::describe::{FieldType, Scalar};
 use crate::schema::error::DecodeError;
+#[cfg(feature = "macros")]
+pub use eventring_macros::PayloadField;
 
 /// A type that can be a field of an event's payload: its size, alignment and bytes are the same on every machine.
 ///

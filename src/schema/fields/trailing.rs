@@ -185,7 +185,7 @@ pub fn encode_array<T: PayloadField>(elements: &[T]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::DecodeErrorKind;
+    use crate::schema::error::DecodeErrorKind;
 
     #[test]
     fn an_array_that_claims_more_than_there_is_is_an_error() {

@@ -1,7 +1,10 @@
 //! The description of a call site. It is the payload of CALL_SITE, and the body of an entry in the table of call
 //! sites.
 
-use crate::schema::{DecodeError, EventPayload, PayloadField, expect_end, split_bytes};
+use crate::schema::error::DecodeError;
+use crate::schema::fields::field::PayloadField;
+use crate::schema::fields::trailing::{expect_end, split_bytes};
+use crate::schema::payload::EventPayload;
 use std::borrow::Cow;
 
 /// The kind of a call site's records.

@@ -1,6 +1,6 @@
 //! The content extension of perf events.
 
-use super::PerfEvent;
+use super::event::PerfEvent;
 
 /// Flags of a perf event. They are bits 0 to 15 of extension word 3.
 pub mod flags {

@@ -2,8 +2,8 @@
 //!
 //! The payload is a sequence of fields without padding. Each field is a header of [`FIELD_HEADER_BYTES`] bytes and a
 //! value. The header holds the index of the field in its call site (u8), the type (u8), and the length of the value in
-//! bytes (u16). If bit 7 of the type is set, the value was cut. Then the last 4 bytes of the value are a [`Cut::code`],
-//! which is the value's original length in bytes, or a code for another variant of [`Cut`].
+//! bytes (u16). If bit 7 of the type is set, the value was cut. Then its last 4 bytes are the value's original length
+//! in bytes, or a code if that length is not known or formatting failed (see [`Cut::code`]).
 
 use std::fmt;
 
@@ -207,7 +207,9 @@ impl fmt::Display for FieldValue {
             Self::F64(value) => crate::schema::values::float::show(value, *value, f),
             Self::Bool(value) => value.fmt(f),
             Self::Str(text) | Self::Error(text) | Self::Debug(text) => f.write_str(text),
-            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => write!(f, "0x{}", crate::schema::Hex(bytes)),
+            Self::Bytes(bytes) | Self::Unknown { bytes, .. } => {
+                write!(f, "0x{}", crate::schema::values::hex::Hex(bytes))
+            }
             Self::NotFormatted(NotFormatted::Redacted) => f.write_str("<redacted>"),
             Self::NotFormatted(_) => f.write_str("<not formatted>"),
         }

@@ -4,127 +4,15 @@
 //! field values. `docs/FORMAT.md`, "Perf schema", describes the bytes.
 
 mod call_site;
+mod event;
 mod ext;
 mod field;
 pub(crate) mod tables;
 mod thread;
 
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
+pub use self::event::PerfEvent;
 pub use self::ext::{PerfExt, flags};
 pub(crate) use self::field::{ArgKind, FIELD_HEADER_BYTES, TRUNCATED, TRUNCATION_BYTES};
 pub use self::field::{Cut, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
 pub use self::thread::{ThreadHeader, ThreadView};
-
-use super::{EventType, Utf8};
-
-/// The events of content type PERF.
-///
-/// The documentation of each event lists what the extension words of its descriptor hold, besides the thread.
-/// [`PerfExt`] decodes these words.
-#[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[event(content_type = 3, own_schema, name = "PERF", no_span, no_views)]
-#[repr(u16)]
-pub enum PerfEvent {
-    /// An event that could not be recorded.
-    ///
-    /// The descriptor has the `content_ext` of the event that could not be recorded.
-    RecordError = 1,
-    /// A thread records for the first time.
-    #[event(payload = ThreadHeader, trailing(name: Utf8 * name_bytes))]
-    ThreadStarted = 2,
-    /// A thread that has recorded ends.
-    ///
-    /// Events that destructors of thread-locals record may follow.
-    ThreadEnded = 3,
-    /// A call site is met for the first time.
-    ///
-    /// Descriptor: call site.
-    #[event(
-        payload = CallSiteHeader,
-        trailing(
-            name: Utf8 * name_bytes,
-            target: Utf8 * target_bytes,
-            module: Utf8 * module_bytes,
-            file: Utf8 * file_bytes,
-            field_names: Utf8 * field_names_bytes
-        )
-    )]
-    CallSite = 4,
-    /// A span is created.
-    ///
-    /// Descriptor: span, parent, call site, counts of recorded and missing fields, flags.
-    #[event(trailing(fields: u8))]
-    SpanNew = 5,
-    /// Further fields of a span.
-    ///
-    /// Descriptor: span, call site, counts of recorded and missing fields, flags.
-    #[event(trailing(fields: u8))]
-    SpanRecord = 6,
-    /// The thread enters a span.
-    ///
-    /// Descriptor: span, call site.
-    SpanEnter = 7,
-    /// The thread exits a span.
-    ///
-    /// Descriptor: span, call site.
-    SpanExit = 8,
-    /// The last handle of a span is gone.
-    ///
-    /// Descriptor: span, call site.
-    SpanClose = 9,
-    /// A span follows from another.
-    ///
-    /// Descriptor: span, the span it follows, call site.
-    SpanFollowsFrom = 10,
-    /// A log record.
-    ///
-    /// Descriptor: the span in which it was recorded (0 for none), call site, counts of recorded and missing fields,
-    /// flags.
-    #[event(trailing(fields: u8))]
-    Event = 11,
-    /// A sample of a counter.
-    ///
-    /// Descriptor: current span, the bits of the value, call site, the type of the value.
-    Counter = 12,
-    /// A mark in time, with a text that may be empty.
-    ///
-    /// Descriptor: current span, call site.
-    #[event(trailing(text: Utf8))]
-    Marker = 13,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schema::{EventPayload, PayloadField};
-
-    #[test]
-    fn codes_and_layouts_are_those_of_the_format_document() {
-        let lines: Vec<&str> = PerfEvent::schema().text().lines().filter(|line| line.starts_with("event ")).collect();
-        assert_eq!(
-            lines,
-            [
-                "event 1 RECORD_ERROR RecordError",
-                "event 2 THREAD_STARTED Thread",
-                "event 3 THREAD_ENDED",
-                "event 4 CALL_SITE CallSite",
-                "event 5 SPAN_NEW",
-                "event 6 SPAN_RECORD",
-                "event 7 SPAN_ENTER",
-                "event 8 SPAN_EXIT",
-                "event 9 SPAN_CLOSE",
-                "event 10 SPAN_FOLLOWS_FROM",
-                "event 11 EVENT",
-                "event 12 COUNTER",
-                "event 13 MARKER",
-            ]
-        );
-        let offsets =
-            |info: &crate::schema::StructInfo| info.fields.iter().map(|field| field.offset).collect::<Vec<_>>();
-        assert_eq!((offsets(ThreadHeader::STRUCT), ThreadHeader::WIRE_BYTES), (vec![0, 8, 12], 16));
-        assert_eq!(
-            (offsets(CallSiteHeader::STRUCT), CallSiteHeader::WIRE_BYTES),
-            (vec![0, 1, 2, 4, 8, 10, 12, 14, 16], 20)
-        );
-    }
-}

@@ -1,6 +1,8 @@
 //! The description of a thread. It is the payload of THREAD_STARTED, and the body of an entry in the table of threads.
 
-use crate::schema::{DecodeError, EventPayload, expect_end, split_bytes};
+use crate::schema::error::DecodeError;
+use crate::schema::fields::trailing::{expect_end, split_bytes};
+use crate::schema::payload::EventPayload;
 use std::borrow::Cow;
 
 /// A thread that records; its name follows.

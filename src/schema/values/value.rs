@@ -165,3 +165,27 @@ fn display_bytes(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     write_hex(f, &bytes[..SHOWN_BYTES / 2])?;
     write!(f, "…({} bytes)", bytes.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn a_number_is_shown_with_an_exponent_where_it_would_be_a_row_of_zeros() {
+        let shown = |value: Value<'_>| value.to_string();
+        let singles = [f32::MIN_POSITIVE, -f32::MAX, 0.1, 1e-5, 9e-6, 0.0, -0.0, f32::INFINITY, f32::NAN, 1e16, 3.0];
+        assert_eq!(
+            singles.map(|number| shown(Value::F32(number))),
+            ["1.1754944e-38", "-3.4028235e38", "0.1", "1e-5", "9e-6", "0", "-0", "inf", "NaN", "1e16", "3"]
+        );
+        let doubles = [f64::MIN_POSITIVE, f64::MAX, 1e15, 123_456_789.5, 5e-324];
+        assert_eq!(
+            doubles.map(|number| shown(Value::F64(number))),
+            ["2.2250738585072014e-308", "1.7976931348623157e308", "1000000000000000", "123456789.5", "5e-324"]
+        );
+        // Each reads as the number that it shows.
+        for number in doubles {
+            assert_eq!(shown(Value::F64(number)).parse(), Ok(number));
+        }
+    }
+}

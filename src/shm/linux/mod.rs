@@ -10,8 +10,6 @@
 //! | `memory/` | memory for a file, and its mapping |
 //! | `file/` | ring files: making, finding, replacing, removing |
 
-use super::{answers, decimal, error, fd, location, name, options, sections};
-
 mod file;
 mod memory;
 mod process;

@@ -1,6 +1,9 @@
 //! The filter that decides which spans and events are recorded: a list of directives.
 
-use crate::tracing::filter::directive::{self, Directive, Problem};
+use crate::tracing::filter::directive::Directive;
+use crate::tracing::filter::directive::limits::TEXT_BYTES_MAX;
+use crate::tracing::filter::directive::parse::parse_list;
+use crate::tracing::filter::directive::problem::Problem;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -77,7 +80,7 @@ impl TargetFilter {
     /// Returns an error if a directive is invalid, or if the list is too long. The error names the first invalid
     /// directive.
     pub fn parse(directives: &str) -> Result<Self, FilterError> {
-        let parsed = directive::parse_list(directives);
+        let parsed = parse_list(directives);
         let parsed = parsed.map_err(|(directive, problem)| FilterError { directive, problem })?;
         Ok(if parsed.is_empty() { Self::level(LevelFilter::OFF) } else { Self::from_directives(parsed) })
     }
@@ -86,7 +89,7 @@ impl TargetFilter {
     /// an error.
     pub(in crate::tracing) fn parse_set(directives: &str) -> Result<Self, FilterError> {
         if directives.split(',').all(|directive| directive.trim().is_empty()) {
-            let directive = directives.chars().take(directive::TEXT_BYTES_MAX).collect();
+            let directive = directives.chars().take(TEXT_BYTES_MAX).collect();
             return Err(FilterError { directive, problem: Problem::Empty });
         }
         Self::parse(directives)

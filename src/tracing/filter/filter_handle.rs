@@ -1,7 +1,7 @@
 //! A filter that can be changed while other threads use it.
 
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, fence};
-use crate::tracing::filter::directive::LEVELS;
+use crate::tracing::filter::directive::limits::LEVELS;
 use crate::tracing::filter::effective::{EffectiveFilter, SpanDirective};
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::span_matches::SpanMatches;

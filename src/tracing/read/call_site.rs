@@ -3,7 +3,7 @@
 use super::text::text;
 use crate::schema::perf::Cut;
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, FieldValue, RawField, ThreadView, ValueType};
-use crate::tracing::context::field_names;
+use crate::tracing::trace_context::field_names;
 use std::sync::Arc;
 
 /// A place in the program's source that makes spans, log records, counter samples or marks.

@@ -2,8 +2,8 @@
 //!
 //! All `log` records of one level share one call site, which is in `tracing-log`. The event's fields (`log.file`,
 //! `log.line` and others) name the place where the program made the record. *Normalizing*, as `tracing-log` calls it,
-//! makes a call site with this place. An event is a `log` record if its call site has the target and the field names of
-//! `tracing-log`. These field names have not changed since 2018.
+//! replaces the shared call site by one that names this place. An event is a `log` record if its call site has the
+//! target and the field names of `tracing-log`. These field names have not changed since 2018.
 
 use super::call_site::CallSite;
 use super::record::{Field, Fields};

@@ -3,10 +3,11 @@
 
 use super::call_site::CallSite;
 use super::catalog::Catalog;
-use super::record::{Field, Fields, FieldsProblem, SpanId};
+use super::record::{Field, Fields, FieldsProblem};
 use crate::reader::{Descriptor, PayloadRead};
 use crate::schema::EventType;
 use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, flags};
+use crate::tracing::span_id::SpanId;
 use std::sync::Arc;
 
 /// An event of a perf ring. Names and fields are decoded only when somebody asks for them.

@@ -1,10 +1,12 @@
 //! A span, put together from its records.
 
 use super::call_site::{CallSite, Thread};
-use super::record::{Fields, SpanId};
-use super::replay::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
+use super::record::Fields;
+use super::slice::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
 use crate::schema::perf::flags;
-use crate::tracing::context::{RemoteContext, RemoteTrace};
+use crate::span_slab::RemoteTrace;
+use crate::tracing::span_id::SpanId;
+use crate::tracing::trace_context::remote::RemoteContext;
 use std::sync::Arc;
 
 /// A span, as far as its records were seen.

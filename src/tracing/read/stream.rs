@@ -2,10 +2,11 @@
 
 use super::catalog::{Catalog, CatalogLosses};
 use super::raw::RawRecord;
-use super::record::{PerfRecord, SpanId};
+use super::record::PerfRecord;
 use crate::reader::{Descriptor, Gap, Reader, ReaderError, RingItem, RingSet, RingState, Seek, SetRing, ShardError};
 use crate::schema::ExtWords;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::tracing::span_id::SpanId;
 use std::path::Path;
 use std::time::Duration;
 

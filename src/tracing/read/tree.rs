@@ -1,8 +1,9 @@
 //! All spans of a recording, as a tree.
 
-use super::record::{PerfRecord, SpanId};
+use super::record::PerfRecord;
 use super::replay::SpanReplay;
 use super::span::Span;
+use crate::tracing::span_id::SpanId;
 use std::collections::HashMap;
 
 /// The spans of a recording as a forest: each root span is a tree. All spans are in memory at the same time. For a

@@ -2,13 +2,17 @@
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
+use crate::span_slab::RemoteTrace;
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::context::{RemoteContext, RemoteTrace, SAMPLED, TRACEPARENT, TRACESTATE, recent_states, recorded};
 use crate::tracing::record::layer::RecorderLayer;
+use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::perf_recorder::handle::PerfRecorder;
 use crate::tracing::record::sinks::sink::Sink;
 use crate::tracing::record::subscriber::RecorderSubscriber;
 use crate::tracing::record::threads::thread;
-use crate::tracing::{PERF, PerfRecorder, SpanId};
+use crate::tracing::span_id::SpanId;
+use crate::tracing::trace_context::remote::{RemoteContext, SAMPLED, TRACEPARENT, TRACESTATE};
+use crate::tracing::trace_context::{recent_states, recorded};
 use tracing_core::Dispatch;
 use tracing_core::dispatcher::get_default;
 use tracing_core::span::Id;

@@ -17,12 +17,18 @@
 #[cfg(feature = "context")]
 pub(super) mod caller;
 pub(super) mod counter;
+mod encoding;
+mod events;
 pub(super) mod fields;
+pub(super) mod init;
 pub(super) mod layer;
 pub(super) mod log;
+mod macro_filter;
+pub(super) mod macro_sites;
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) mod otel;
 pub(crate) mod perf_recorder;
+mod rings;
 pub(super) mod scope;
 pub(super) mod sinks;
 pub(super) mod sites;

@@ -2,9 +2,9 @@
 
 use crate::global::current_span_id;
 use crate::schema::perf::{PerfEvent, PerfExt};
-use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
 use crate::tracing::record::threads::thread;
 use std::panic::{Location, PanicHookInfo};

@@ -1,6 +1,6 @@
-//! Spans and events as the subjects of conditions: their own values, and the spans in which they were recorded, from a
-//! replay. All conditions on files, live rings and captures, and all searches and triggers, are tested on these
-//! subjects.
+//! The spans and events on which conditions are tested. A span or event has the values that a condition compares. A
+//! replay knows the spans in which the span or event was recorded. Conditions on files, live rings and captures,
+//! searches and triggers use this module.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
 use super::{Condition, Operand, Subject, Truth};

@@ -14,10 +14,12 @@
 //! | `encoding` | the encoding threads |
 //! | `run` | the writing thread: rings, progress, the end |
 //! | `output` | the file that is being written: its size limits, its table entries, its end |
+//! | `fields_in_rings` | fields of open spans for which tables of the present have no room |
 //! | `sink` | the engine's interface to the receiver of the files |
 
 pub(crate) mod copy;
 pub(crate) mod encoding;
+pub(crate) mod fields_in_rings;
 pub(crate) mod filter;
 pub(crate) mod options;
 pub(crate) mod output;

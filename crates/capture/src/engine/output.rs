@@ -1,6 +1,7 @@
 //! The output of a capture: the file that is being written, its size limits, the table entries that are not written
 //! yet, and the file's end.
 
+use crate::engine::fields_in_rings::FieldsInRings;
 use crate::engine::options::CaptureOptions;
 use crate::engine::sink::CaptureSink;
 use crate::engine::sources::{SourceRecorder, SourceRing};
@@ -14,7 +15,6 @@ use crate::format::header::{BLOCK_BYTES_MAX, FileHeader, HEADER_BYTES, PAYLOAD_B
 use crate::format::ring::RingRole;
 use crate::format::stats::{CaptureStats, RingStats};
 use crate::format::write::{CaptureWriter, RingCounts, block_bytes_max};
-use crate::recording::FieldsInRings;
 use eventring::recorder::Clock;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

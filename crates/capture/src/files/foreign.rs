@@ -1,7 +1,10 @@
 //! Files whose paths another process has chosen: files that the process has mapped, and files that a recording names.
 //!
-//! Such a path may name a pipe or a device. Opening a pipe or a device can block or have an effect. The path may name a
-//! wrong file, or a file in a file system of a user (FUSE), which may never answer.
+//! A path from another process may name:
+//!
+//! - a pipe or a device: opening a pipe or a device can block or have an effect
+//! - a wrong file
+//! - a file in a file system of a user (FUSE), which may never answer
 
 use eventring::files::FileId;
 use eventring::internal::shm;

@@ -6,7 +6,7 @@ use crate::format::columns::{BlockRecords, PayloadsWanted};
 use crate::format::record::{CapturedContent, CapturedPayload, CapturedRecord, SortKey};
 use crate::read::ahead::BlocksAhead;
 use crate::read::file_block::FileBlock;
-use crate::recording::PayloadLosses;
+use crate::read::payloads::PayloadLosses;
 use crate::select::block_filter::BlockFilter;
 use eventring::reader::{Descriptor, Gap, PayloadRead};
 use std::cmp::Reverse;

@@ -1,5 +1,5 @@
-//! Captures of perf rings whose schema has another version. This program cannot read the spans of such rings. It reads
-//! all other rings of the capture.
+//! Captures with perf rings (rings of spans) that an eventring with another schema recorded. Exports and summaries
+//! leave such rings out, but have all other rings of the capture.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::CapturedRing;

@@ -37,7 +37,7 @@ impl CaptureFile {
             }
         }
         let is_last = |ring: u32, epoch_nanos: u64| {
-            let of_recorder = |(index, its): (u32, &crate::CapturedRing)| its.shard0(index) == ring;
+            let of_recorder = |(index, its): (u32, &crate::format::ring::CapturedRing)| its.shard0(index) == ring;
             let mut shards = (0..).zip(&self.rings).filter(|ring| of_recorder(*ring));
             shards.all(|(index, _)| self.last_nanos_of_all(index) <= epoch_nanos)
         };

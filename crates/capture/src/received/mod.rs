@@ -1,8 +1,8 @@
 //! A capture file that grows by the batches that a receiver gets from a stream.
 //!
-//! After each batch, the receiver writes a block. The block holds the batch's position in the stream, and the
-//! *account*: the counts of events read and lost so far. A receiver that was killed and started again truncates the
-//! file after the last such block, and continues there. So each batch is in the file wholly or not at all. The receiver
+//! After each batch, the receiver writes a *place*: a block with the batch's position in the stream, and with the
+//! *account* (the counts of events read and lost so far). If a receiver was killed and is started again, it truncates
+//! the file after the last place, and continues there. So each batch is in the file wholly or not at all. The receiver
 //! needs only the file to know where to continue.
 //!
 //! The receiver identifies events by their seqnos. It does not add an event that is in the file already. Events that

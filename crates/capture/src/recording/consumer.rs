@@ -1,16 +1,16 @@
 //! The interface of the consumers of a replay.
 
-use super::parts::{ReplayPart, ReplayParts};
-use super::{RecordingEntry, RecordingTables};
+use super::entry::RecordingEntry;
+use super::parts::{ReplayParts, ReplayState};
 use eventring::now::Present;
-use eventring::tracing::{Catalog, Span, SpanId, SpanReplay, SpanStep};
+use eventring::tracing::{Catalog, Span, SpanStep};
 use std::io;
 
 /// A consumer of a recording: an export, a summary, or the present of running programs.
 pub trait ReplayConsumer {
     /// Returns what the consumer needs. It is asked once, before the first entry.
-    fn parts(&self) -> SpanParts {
-        SpanParts::default()
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds::default()
     }
 
     /// Asks for parts of the replay. It is asked once, before the first entry.
@@ -78,7 +78,7 @@ pub trait ReplayConsumer {
 
 /// The parts of spans that a consumer needs beside their times and call sites.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SpanParts {
+pub struct ReplayNeeds {
     /// The fields, decoded. A replay in bounded memory keeps them undecoded, whoever needs them.
     pub fields: bool,
     /// The self times.
@@ -111,39 +111,6 @@ pub struct OverSpan<'s> {
     pub self_nanos: Option<u64>,
     /// The time until which the span lasts if it has no end, in nanoseconds since the epoch.
     pub end_nanos: u64,
-}
-
-/// The state of a replay.
-#[derive(Clone, Copy)]
-pub struct ReplayState<'r> {
-    /// All that is known of the rings.
-    pub tables: &'r RecordingTables,
-    /// The replay of each process. There is none any more when the spans that remain at the end are taken.
-    pub replays: &'r [SpanReplay],
-    /// The time that the stream has reached, in nanoseconds since the epoch.
-    pub now_nanos: u64,
-    /// The parts that follow something beside spans.
-    pub parts: &'r ReplayParts,
-}
-
-impl<'r> ReplayState<'r> {
-    /// Returns a part of the replay, if somebody has asked for it.
-    #[inline]
-    pub fn part<P: ReplayPart>(self) -> Option<&'r P> {
-        self.parts.get()
-    }
-
-    /// Returns a span that is not over, if it is known.
-    #[inline]
-    pub fn span(self, process: usize, id: SpanId) -> Option<&'r Span> {
-        self.replays.get(process)?.get(id)
-    }
-
-    /// Returns a span and those around it, innermost first, as far as they are known: also closed ones, as long as a
-    /// span inside of them is not over.
-    pub fn spans_around(self, process: usize, id: SpanId) -> impl Iterator<Item = &'r Span> {
-        self.replays.get(process).into_iter().flat_map(move |replay| replay.spans_around(id))
-    }
 }
 
 /// A consumer that needs nothing.

@@ -1,16 +1,18 @@
 //! The search for spans and events of a capture that fulfil conditions. A first pass replays the whole capture before
 //! any event is returned, because the duration and the fields of a span are known only at its end.
 
+use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
+use super::entry::{EntryContent, RecordingEntry};
+use super::of_capture::CaptureRecording;
+use super::parts::ReplayState;
+use super::replay::{RecordingReplay, ReplayBounds, SPANS_MAX, write_error};
 use crate::condition::{Condition, EventSubject, SpanSubject, Truth};
 use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
+use crate::format::ring::CapturedRing;
+use crate::read::file::CaptureFile;
 use crate::read::file_block::FileBlock;
-use crate::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer,
-    ReplayState, SPANS_MAX, SpanOver, SpanParts, write_error,
-};
 use crate::select::matches::Matches;
-use crate::{CaptureFile, CapturedRing};
 use eventring::exec::KnownBlocks;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{CallSite, SpanId, SpanStep, Thread};
@@ -112,8 +114,8 @@ struct Finder<'c> {
 }
 
 impl ReplayConsumer for Finder<'_> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, presents: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, presents: true, ..ReplayNeeds::default() }
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

@@ -2,13 +2,14 @@
 //!
 //! An export keeps the open spans, a few milliseconds of the stream, and its results in memory. A file whose events are
 //! all alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
-//! estimates how many bytes the pass keeps at present. The estimate is a little too high. If it is more than a real
-//! capture of this file size could need, the export ends with an error.
+//! estimates how many bytes the pass keeps at present. If the estimate exceeds a limit, the export ends with an error.
+//! The limit grows with the size of the file. Real captures need less.
 //!
-//! A real file whose events are all alike is small, too, and must be accepted. A thread that records a span each 30 ns
-//! records some 160,000 spans in the few milliseconds that an export keeps.
+//! Even for the smallest file the limit is several hundred megabytes, because a real file whose events are all alike is
+//! small, too. A thread that records a span each 30 ns records some 160,000 spans in the 5 milliseconds that an export
+//! keeps.
 
-use crate::{CaptureError, CaptureErrorKind};
+use crate::error::{CaptureError, CaptureErrorKind};
 
 /// The number of bytes that an export may hold in memory for any capture, even the smallest.
 const BYTES_FREE: u64 = 384 << 20;

@@ -1,9 +1,10 @@
-//! The selection of live events, in the order of time. The test of an event uses only facts that are known when the
-//! event is read. The later fields and the duration of an open span, for example, are not known.
+//! The selection of live events, in the order of time. An event is tested with the facts that are known when the event
+//! is read. For example, later fields and the duration of an open span are not known then.
 
-use super::{
-    OverSpan, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState, SPANS_MAX, SpanParts,
-};
+use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds};
+use super::entry::RecordingEntry;
+use super::parts::ReplayState;
+use super::replay::{RecordingReplay, ReplayBounds, SPANS_MAX};
 use crate::condition::{Condition, EventSubject, SeenContent, Truth};
 use crate::select::events::{EventSelection, fits_each};
 use eventring::tracing::{SpanId, SpanReplay, SpanStep};
@@ -37,7 +38,7 @@ impl SelectedNow {
     pub fn new(selection: &EventSelection) -> Self {
         let (around, each) = (selection.around(), selection.each());
         let bounds = ReplayBounds::Forget { spans_max: SPANS_MAX };
-        let replay = (!around.is_empty()).then(|| RecordingReplay::new(SpanParts::default(), bounds));
+        let replay = (!around.is_empty()).then(|| RecordingReplay::new(ReplayNeeds::default(), bounds));
         Self { replay, test: Test { around, each, counted: HashSet::new(), truth: Truth::Yes }, entries: 0 }
     }
 

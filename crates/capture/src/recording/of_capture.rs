@@ -1,13 +1,16 @@
 //! The events of a capture, decoded.
 
+use super::entry::{EntryContent, RecordingEntry};
 use super::memory_limit::MemoryLimit;
+use super::rings::{NewRing, RecordedProgram, RecordedRings, RingOrigin, ShardOrigin};
+use super::tables::RecordingTables;
+use crate::error::CaptureError;
 use crate::format::columns::PayloadsWanted;
+use crate::format::ring::{CapturedRing, RingRole};
+use crate::read::events::{CaptureEvents, ContentRef, RecordRef};
+use crate::read::file::CaptureFile;
 use crate::read::file_block::FileBlock;
 use crate::read::payloads::{self, PayloadLosses};
-use crate::recording::{
-    EntryContent, NewRing, RecordedProgram, RecordedRings, RecordingEntry, RecordingTables, RingOrigin, ShardOrigin,
-};
-use crate::{CaptureError, CaptureEvents, CaptureFile, CapturedRing, ContentRef, RecordRef, RingRole};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::RawRecord;
 use std::sync::Arc;

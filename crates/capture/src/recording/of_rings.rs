@@ -1,10 +1,11 @@
 //! The entries of live rings.
 
-use super::fields_in_rings::FieldsInRings;
+use super::entry::{EntryContent, RecordingEntry};
 use super::present::{PresentRecord, present_records};
 use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::tabled::TabledSpans;
-use super::{EntryContent, RecordingEntry, RecordingTables};
+use super::tables::RecordingTables;
+use crate::engine::fields_in_rings::FieldsInRings;
 use eventring::now::{NowReader, Present};
 use eventring::reader::{Descriptor, Reader, ReaderError, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;

@@ -1,9 +1,10 @@
 //! The parts of a replay. A part follows something in addition to spans, for example tasks or blocks, if a consumer
 //! asks for the part. Other crates and programs may define parts.
 
-use super::{RecordingEntry, ReplayState};
+use super::entry::RecordingEntry;
+use super::tables::RecordingTables;
 use eventring::now::Present;
-use eventring::tracing::SpanStep;
+use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
 use std::any::Any;
 
 /// Follows something in a recording: tasks, for example, or blocks. A replay gives it each entry before its consumer
@@ -64,5 +65,38 @@ impl ReplayParts {
 
     pub(super) fn kept_bytes(&self) -> u64 {
         self.0.iter().map(|part| part.kept_bytes()).fold(0, u64::saturating_add)
+    }
+}
+
+/// The state of a replay.
+#[derive(Clone, Copy)]
+pub struct ReplayState<'r> {
+    /// All that is known of the rings.
+    pub tables: &'r RecordingTables,
+    /// The replay of each process. There is none any more when the spans that remain at the end are taken.
+    pub replays: &'r [SpanReplay],
+    /// The time that the stream has reached, in nanoseconds since the epoch.
+    pub now_nanos: u64,
+    /// The parts that follow something beside spans.
+    pub parts: &'r ReplayParts,
+}
+
+impl<'r> ReplayState<'r> {
+    /// Returns a part of the replay, if somebody has asked for it.
+    #[inline]
+    pub fn part<P: ReplayPart>(self) -> Option<&'r P> {
+        self.parts.get()
+    }
+
+    /// Returns a span that is not over, if it is known.
+    #[inline]
+    pub fn span(self, process: usize, id: SpanId) -> Option<&'r Span> {
+        self.replays.get(process)?.get(id)
+    }
+
+    /// Returns a span and those around it, innermost first, as far as they are known: also closed ones, as long as a
+    /// span inside of them is not over.
+    pub fn spans_around(self, process: usize, id: SpanId) -> impl Iterator<Item = &'r Span> {
+        self.replays.get(process).into_iter().flat_map(move |replay| replay.spans_around(id))
     }
 }

@@ -1,10 +1,8 @@
 //! Turns *tables of the present* (which list what is open now) into records. A replay of these records has the same
 //! open spans, threads and tasks as the tables. So a replay needs no code for tables.
 
-use super::replay::{RecordingReplay, ReplayBounds, write_error};
-use super::{CaptureRecording, EntryContent, RecordingEntry, RecordingTables, ReplayConsumer};
-use crate::CaptureError;
-use crate::read::present::CapturedPresent;
+use super::entry::{EntryContent, RecordingEntry};
+use super::tables::RecordingTables;
 use eventring::now::{LockCell, Presence, Present, SpanCell, TaskCell};
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{PerfEvent, PerfExt, RawFields, ValueType, flags};
@@ -84,34 +82,6 @@ pub(super) fn present_records(present: &Present, catalog: &Catalog) -> Vec<Prese
     // What the same moment has shown stays in the order of the rows.
     records.sort_by_key(|record| record.descriptor.record_epoch_nanos);
     records
-}
-
-/// Gives what tables of the present showed at the end of a capture to a consumer, as if it had just been recorded.
-///
-/// # Errors
-/// The consumer fails.
-#[doc(hidden)]
-pub fn replay_presents(
-    recording: &CaptureRecording<'_>,
-    presents: &mut [CapturedPresent],
-    to: &mut impl ReplayConsumer,
-) -> Result<(), CaptureError> {
-    let mut replay = RecordingReplay::for_consumer(to, ReplayBounds::Refuse);
-    let mut tables = recording.entries().into_tables();
-    replay.grow(&tables);
-    for CapturedPresent { ring, present, .. } in &mut *presents {
-        let Some(shard) = tables.rings.origin(*ring).shard else { continue };
-        to.leave_out(present, &tables.catalogs[shard.recorder_index]);
-        for record in present_records(present, &tables.catalogs[shard.recorder_index]) {
-            let entry = record.entry(&mut tables, *ring);
-            entry.map_or(Ok(()), |entry| replay.step(&entry, to)).map_err(write_error)?;
-        }
-    }
-    let last_nanos = presents.iter().map(|of| of.epoch_nanos).max().unwrap_or(0);
-    let until = |process: &u32| recording.capture.life_of(*process).until_nanos().unwrap_or(last_nanos);
-    let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
-    replay.finish(&end_nanos, &tables, to).map_err(write_error)?;
-    Ok(())
 }
 
 /// Returns the number of a span's fields that are known, and of those that are not.

@@ -1,13 +1,15 @@
 //! The engine of a replay. It replays the spans of a recording, counts events and losses, and calls a consumer with
 //! each entry and each ended span. One engine can read batch after batch, or rings that appear and end.
 
-use super::consumer::{OverSpan, ReplayConsumer, ReplayState, SpanOver, SpanParts};
+use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
 use super::counts::ReplayCounts;
+use super::entry::{EntryContent, RecordingEntry};
 use super::looks::Looks;
-use super::parts::{ReplayPart, ReplayParts};
+use super::of_capture::CaptureEntries;
+use super::parts::{ReplayPart, ReplayParts, ReplayState};
 use super::self_times::SelfTimes;
-use super::{CaptureEntries, CaptureRecording, EntryContent, RecordingEntry, RecordingTables};
-use crate::CaptureError;
+use super::tables::RecordingTables;
+use crate::error::CaptureError;
 use eventring::reader::GapCause;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{GRACE_NANOS, Span, SpanReplay, SpanStep, ThreadKey};
@@ -17,6 +19,9 @@ use std::io;
 pub const CHECK_BYTES: usize = 64 << 10;
 /// The pause between two searches for spans whose close was lost, in nanoseconds.
 const LOST_PAUSE_NANOS: u64 = 10_000_000_000;
+
+/// The largest number of open spans of a process that a search or a selection remembers.
+pub(super) const SPANS_MAX: usize = 1 << 20;
 
 /// The bounds of a replay's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +37,7 @@ pub enum ReplayBounds {
 
 /// The replay of a recording: the spans of all its processes.
 pub struct RecordingReplay {
-    span_parts: SpanParts,
+    needs: ReplayNeeds,
     bounds: ReplayBounds,
     /// The parts that follow something beside spans.
     pub parts: ReplayParts,
@@ -50,9 +55,9 @@ pub struct RecordingReplay {
 
 impl RecordingReplay {
     /// Begins a replay for a consumer that needs these parts of spans.
-    pub fn new(span_parts: SpanParts, bounds: ReplayBounds) -> Self {
+    pub fn new(needs: ReplayNeeds, bounds: ReplayBounds) -> Self {
         Self {
-            span_parts,
+            needs,
             bounds,
             parts: ReplayParts::default(),
             replays: Vec::new(),
@@ -66,7 +71,7 @@ impl RecordingReplay {
 
     /// Begins a replay for a consumer.
     pub fn for_consumer(to: &impl ReplayConsumer, bounds: ReplayBounds) -> Self {
-        let mut replay = Self::new(to.parts(), bounds);
+        let mut replay = Self::new(to.needs(), bounds);
         to.follow(&mut replay.parts);
         replay
     }
@@ -79,7 +84,7 @@ impl RecordingReplay {
 
     /// Makes room for the processes of `tables`.
     pub fn grow(&mut self, tables: &RecordingTables) {
-        let (SpanParts { fields, self_times, .. }, bounds) = (self.span_parts, self.bounds);
+        let (ReplayNeeds { fields, self_times, .. }, bounds) = (self.needs, self.bounds);
         let new = || match bounds {
             ReplayBounds::Forget { spans_max } => SpanReplay::live(spans_max),
             ReplayBounds::Refuse if fields => SpanReplay::new().without_slices(),
@@ -164,7 +169,7 @@ impl RecordingReplay {
             }
         };
         if self.looks.next_nanos.is_some_and(|next| next <= nanos) {
-            self.take_looks(nanos, to);
+            self.looks.take(nanos, &mut self.replays, &mut self.parts, to);
         }
         let ReplayCounts { first_nanos, last_nanos, .. } = &mut self.counts;
         (*first_nanos, *last_nanos) = (nanos.min(*first_nanos), nanos.max(*last_nanos));
@@ -321,7 +326,7 @@ impl RecordingReplay {
         tables: &RecordingTables,
         to: &mut impl ReplayConsumer,
     ) -> io::Result<()> {
-        if to.parts().remaining {
+        if to.needs().remaining {
             let replay = &self.replays[process];
             let entered = replay.stacks_at(end_nanos);
             let mut open: Vec<&Span> = replay.spans().filter(|span| is_certainly_open(replay, span)).collect();
@@ -381,7 +386,7 @@ impl RecordingReplay {
         self.each_part(tables, |part, state| part.end(state));
         to.end(self.state(tables), end_nanos)?;
         let replays = std::mem::take(&mut self.replays);
-        let (processes, SpanParts { remaining, .. }) = (replays.len(), self.span_parts);
+        let (processes, ReplayNeeds { remaining, .. }) = (replays.len(), self.needs);
         for (process, replay) in replays.into_iter().enumerate().filter(|_| remaining) {
             let end_nanos = end_nanos.get(process).copied().unwrap_or(self.counts.last_nanos);
             self.counts.spans += replay.spans_seen();
@@ -401,34 +406,6 @@ impl RecordingReplay {
 /// creation is one that was closed long ago: a thread has recorded something of it far too late.
 pub fn is_certainly_open(replay: &SpanReplay, span: &Span) -> bool {
     span.is_open() && (span.created.is_some() || replay.has_losses())
-}
-
-/// Gives all of a capture to a consumer.
-///
-/// # Errors
-/// The consumer fails, or the capture would take more memory than any capture of its size from a real program needs.
-pub fn replay_capture(
-    recording: &CaptureRecording<'_>,
-    to: &mut impl ReplayConsumer,
-) -> Result<ReplayCounts, CaptureError> {
-    let mut replay = RecordingReplay::for_consumer(to, ReplayBounds::Refuse);
-    let mut entries = recording.entries();
-    let tells = to.parts().presents;
-    replay.begin(recording.capture, &mut entries, (&mut *to, tells))?;
-    replay.drive(&mut entries, to)?;
-    replay.end_looks(to);
-    let last_nanos = replay.counts.last_nanos;
-    let until = |process: &u32| {
-        let capture = recording.capture;
-        // The last sign of life may be an event that is not selected.
-        let last_nanos = || capture.last_selected_time_of(*process).map_or(last_nanos, |last| last.max(last_nanos));
-        capture.life_of(*process).until_nanos().unwrap_or_else(last_nanos)
-    };
-    let end_nanos: Vec<u64> = recording.processes().iter().map(until).collect();
-    let mut counts = replay.finish(&end_nanos, entries.tables(), to).map_err(write_error)?;
-    counts.problems = [recording.capture.problems(), entries.problems()].concat();
-    counts.payload_losses = entries.payload_losses();
-    Ok(counts)
 }
 
 /// Returns the error that an export cannot be written.

@@ -1,8 +1,8 @@
-//! The open spans in the tables of the present of a recorder. There may be a million open spans. So each span takes few
-//! words of memory, and its other data are read on demand.
+//! The open spans of a recorder, from its *tables of the present* (which list what is open now). There may be a million
+//! open spans. So a span takes few words of memory, and its fields are read only when a caller asks for them.
 
-use super::FieldsInRings;
 use super::present;
+use crate::engine::fields_in_rings::FieldsInRings;
 use eventring::internal::{span_index, whole_thread_ids};
 use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell};
 use eventring::tracing::SpanId;

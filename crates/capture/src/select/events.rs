@@ -1,5 +1,5 @@
-//! The options for selecting events that all verbs have. Each option is turned into a condition, so the same code
-//! selects events of files, live rings and captures.
+//! The options that select events in `watch`, `capture`, `forward`, `export` and other verbs. Each option except
+//! `--type` becomes a condition, so the same code selects events of files, live rings and captures.
 
 use crate::condition::{Condition, EventSubject, NameKind, SeenContent, Truth};
 use eventring::schema::SchemaModel;

@@ -7,7 +7,7 @@
 //! | `block_filter` | the blocks that a selection reads, and the records that it returns |
 //! | `roots` | the spans with which a selection of spans begins |
 //! | `matches` | the spans and events of a capture that fulfil conditions |
-//! | `batch_filter/` | the events that a capture into batches leaves out |
+//! | `batch_filter/` | the filter of a capture: the events that the capture leaves out |
 
 pub(crate) mod batch_filter;
 pub(crate) mod block_filter;

@@ -1,9 +1,9 @@
 //! A capture into batches: whole capture files of limited size, each of which is sent before the next one begins.
 //!
-//! A batch is a file of a rotated capture, in memory. A batch describes its rings, has the table entries that its
-//! events may need, and ends with an exact account (the counts of events, and the last seqno of each ring). So a
-//! receiver can read a batch without other batches. The account also shows where the next capture continues. A
-//! forwarder that was killed and started again begins where its last batch ended.
+//! A batch is a file of a rotated capture, in memory. A batch can be read alone: it describes its rings, and has the
+//! table entries (call sites, threads) that its events may need. A batch ends with an exact account: the counts of
+//! events, and the last seqno of each ring. The next capture continues after these seqnos, even if the process that
+//! sent the batches was killed.
 
 pub use crate::engine::start::{BatchStart, host_name};
 pub use crate::format::ring::{name_of, process_key};

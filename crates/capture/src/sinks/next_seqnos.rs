@@ -1,7 +1,7 @@
 //! The seqnos at which a capture continues in rings that were captured before. The earlier captures may be removed.
 //!
-//! The file `NAME.ends` is a capture without events. It describes the rings, and has the last captured seqno of each.
-//! The file is read like any other capture, and is not trusted more.
+//! The file `NAME.ends` is a capture without events: it describes the rings, and has the last captured seqno of each.
+//! Like any other capture, it is checked when it is read.
 
 use crate::engine::start::next_seqnos_after;
 use crate::error::{CaptureError, CaptureErrorKind};
@@ -107,7 +107,8 @@ fn described(ring: &CapturedRing, next_seqno: u64) -> CapturedRing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CaptureOptions, capture};
+    use crate::engine::options::CaptureOptions;
+    use crate::sinks::file::capture;
     use eventring::recorder::{ContentDescription, Recorder};
     use std::ops::ControlFlow;
 

@@ -1,7 +1,7 @@
 //! Tests of captures that contain looks (copies of tables of the present) with arbitrary content.
 
 use crate::fixtures::CaptureFixture;
-use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};
+use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayNeeds, ReplayState, replay_capture};
 use eventring::schema::perf::PerfEvent;
 use proptest::prelude::*;
 use std::io;
@@ -11,8 +11,8 @@ use std::io;
 struct Spans(Vec<(u64, Option<u64>, bool)>);
 
 impl ReplayConsumer for Spans {
-    fn parts(&self) -> SpanParts {
-        SpanParts { fields: true, self_times: true, remaining: true, presents: true }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { fields: true, self_times: true, remaining: true, presents: true }
     }
 
     fn span(&mut self, _: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {

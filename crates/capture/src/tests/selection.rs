@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixtures::{CaptureFixture, SHARD_1, int};
 use crate::format::header::BlockKind;
-use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayState, SpanParts, replay_capture};
+use crate::recording::{CaptureRecording, OverSpan, ReplayConsumer, ReplayNeeds, ReplayState, replay_capture};
 use crate::select::matches::Matches;
 use crate::tests::{bytes_of, file_of};
 use eventring::reader::GapCause;
@@ -558,8 +558,8 @@ fn a_file_with_more_spans_than_it_can_have_is_damaged() {
 struct Became(Vec<(u64, bool)>);
 
 impl ReplayConsumer for Became {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     fn span(&mut self, _: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> std::io::Result<()> {

@@ -2,7 +2,8 @@
 //! process, so that they do not reach the terminal.
 
 use super::paint::{BREAK, escape};
-use anstream::AutoStream;
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use eventring_capture::text::harms;
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, Write};
@@ -13,18 +14,27 @@ const LINE_BYTES: usize = 256;
 /// An output for people. What is written to it by `write!` or `writeln!` is a line, or a part of one. Control characters
 /// in it, and marks of the writing direction, do not get through; a style of [`super::paint`] does, and [`BREAK`]. The
 /// most that a text can do is to paint itself.
-pub(crate) struct Out<W>(pub(crate) W);
+pub(crate) struct Out<W> {
+    pub(crate) to: W,
+    /// True if styles are left out: by `--color` and the variables that mean the same, or because nobody sees colours.
+    pub(crate) is_plain: bool,
+}
+
+impl<W: RawStream> Out<W> {
+    fn new(to: W) -> Self {
+        let is_plain = AutoStream::choice(&to) == ColorChoice::Never;
+        Self { to, is_plain }
+    }
+}
 
 /// Returns stdout.
-#[expect(clippy::disallowed_methods, reason = "this is the writer")]
-pub(crate) fn stdout() -> Out<AutoStream<io::Stdout>> {
-    Out(anstream::stdout())
+pub(crate) fn stdout() -> Out<io::Stdout> {
+    Out::new(io::stdout())
 }
 
 /// Returns stderr.
-#[expect(clippy::disallowed_methods, reason = "this is the writer")]
-pub(crate) fn stderr() -> Out<AutoStream<io::Stderr>> {
-    Out(anstream::stderr())
+pub(crate) fn stderr() -> Out<io::Stderr> {
+    Out::new(io::stderr())
 }
 
 /// Prints a line for people on stderr.
@@ -47,7 +57,7 @@ impl<W: Write> Write for Out<W> {
         line.write_fmt(text).map_err(io::Error::other)?;
         let mut rest = line.strip_suffix('\n').unwrap_or(&line);
         // Almost all lines are as they should be.
-        let Some(first) = find_special(rest) else { return self.0.write_all(line.as_bytes()) };
+        let Some(first) = find_special(rest) else { return self.to.write_all(line.as_bytes()) };
         let mut safe = String::with_capacity(line.len() + LINE_BYTES);
         let mut next = Some(first);
         while let Some(at) = next {
@@ -56,7 +66,8 @@ impl<W: Write> Write for Out<W> {
             let Some(c) = rest.chars().next() else { break };
             match (c, escape(c)) {
                 (BREAK, _) => safe.push('\n'),
-                (_, Some(style)) => safe += &format!("\u{1b}[{style}m"),
+                (_, Some(_)) if self.is_plain => {}
+                (_, Some(style)) => safe.extend(["\u{1b}[", style, "m"]),
                 (_, None) => safe.push(if harms(c) { char::REPLACEMENT_CHARACTER } else { c }),
             }
             rest = &rest[c.len_utf8()..];
@@ -66,29 +77,29 @@ impl<W: Write> Write for Out<W> {
         if line.ends_with('\n') {
             safe.push('\n');
         }
-        self.0.write_all(safe.as_bytes())
+        self.to.write_all(safe.as_bytes())
     }
 
     /// Writes bytes of JSON, which has no escape character.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match bytes.iter().position(|byte| *byte == 0x1b) {
-            None => self.0.write(bytes),
-            Some(0) => self.0.write_all(b"?").map(|()| 1),
-            Some(at) => self.0.write(&bytes[..at]),
+            None => self.to.write(bytes),
+            Some(0) => self.to.write_all(b"?").map(|()| 1),
+            Some(at) => self.to.write(&bytes[..at]),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.to.flush()
     }
 }
 
 /// Returns what is shown without colours.
 #[cfg(test)]
-pub(crate) fn shown(write: impl FnOnce(&mut Out<anstream::StripStream<Vec<u8>>>) -> io::Result<()>) -> String {
-    let mut out = Out(anstream::StripStream::new(Vec::new()));
+pub(crate) fn shown(write: impl FnOnce(&mut Out<Vec<u8>>) -> io::Result<()>) -> String {
+    let mut out = Out { to: Vec::new(), is_plain: true };
     write(&mut out).unwrap();
-    String::from_utf8(out.0.into_inner()).unwrap()
+    String::from_utf8(out.to).unwrap()
 }
 
 #[cfg(test)]
@@ -97,9 +108,9 @@ mod tests {
     use crate::text::paint::{DIM, ERROR};
 
     fn written(write: impl FnOnce(&mut Out<Vec<u8>>) -> io::Result<()>) -> String {
-        let mut out = Out(Vec::new());
+        let mut out = Out { to: Vec::new(), is_plain: false };
         write(&mut out).unwrap();
-        String::from_utf8(out.0).unwrap()
+        String::from_utf8(out.to).unwrap()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Colours. `anstream` removes them if the output is not a terminal.
+//! Colours. [`super::out`] leaves them out if the output is not a terminal.
 
 use eventring::schema::perf::CallSiteLevel;
 use std::fmt;
@@ -64,7 +64,7 @@ pub(crate) fn level(level: CallSiteLevel) -> Style {
     }
 }
 
-/// Applies the choice of `--color` to everything that is printed through `anstream`.
+/// Applies the choice of `--color` to everything that is printed.
 pub(crate) fn choose(choice: clap::ColorChoice) {
     match choice {
         clap::ColorChoice::Auto => {}

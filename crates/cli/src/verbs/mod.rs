@@ -19,8 +19,8 @@ pub(super) mod help;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub(crate) mod keep;
 pub(crate) mod now;
-pub(crate) mod part;
 pub(crate) mod questions;
+pub(crate) mod saved_args;
 pub(crate) mod show;
 
 use crate::exit::Exit;

@@ -2,8 +2,11 @@
 
 use super::Blocks;
 use super::news::BlockUpdate;
+use crate::commit::Update;
 use crate::history::{BlockArchive, EventcapFile};
-use crate::{Block, ExecEvents, Update, Wanted};
+use crate::source::ExecEvents;
+use crate::values::Block;
+use crate::wanted::Wanted;
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::sync::Arc;
 

@@ -1,8 +1,11 @@
 //! Reading blocks that a ring has lost from an archive.
 
 use super::news::BlockUpdate;
+use crate::builder::ChainEvent;
 use crate::history::BlockArchive;
-use crate::{Block, ChainEvent, Problem, Wanted};
+use crate::problem::Problem;
+use crate::values::Block;
+use crate::wanted::Wanted;
 use eventring::schema::exec::BlockTag;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Finding the event with which reading begins.
 
 use super::news::Start;
-use crate::Dialect;
+use crate::dialect::Dialect;
 use eventring::reader::{Cursor, Next, PayloadRead, Seek};
 use eventring::schema::exec::ExecEvent;
 

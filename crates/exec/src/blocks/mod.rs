@@ -12,8 +12,14 @@ mod fill;
 mod find;
 mod news;
 
+use crate::builder::{BlockBuilder, ChainEvent};
+use crate::commit::CommitTracker;
+use crate::dialect::UnknownSchema;
 use crate::history::BlockArchive;
-use crate::{Block, BlockBuilder, ChainEvent, CommitTracker, ExecEvents, NextEvent, Problem, UnknownSchema, Wanted};
+use crate::problem::Problem;
+use crate::source::{ExecEvents, NextEvent};
+use crate::values::Block;
+use crate::wanted::Wanted;
 use eventring::reader::{Reader, Seek};
 use eventring_capture::CaptureFile;
 use fill::{Fill, Hole};

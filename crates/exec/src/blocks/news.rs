@@ -1,6 +1,8 @@
 //! News about blocks, and the event with which reading begins.
 
-use crate::{Block, Problem, Update};
+use crate::commit::Update;
+use crate::problem::Problem;
+use crate::values::Block;
 use eventring::schema::exec::Bytes32;
 use std::sync::Arc;
 

@@ -13,8 +13,9 @@ mod open_block;
 mod open_txn;
 
 use crate::dialect::Dialect;
+use crate::problem::Problem;
 use crate::values::Block;
-use crate::{Problem, Wanted};
+use crate::wanted::Wanted;
 use eventring::exec::flow_tag;
 use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::exec::{BlockQc, BlockTag, ExecEvent, ExecPayload};
@@ -117,7 +118,7 @@ impl BlockBuilder {
     ///
     /// # Errors
     /// The ring has no execution events, or its schema is not known.
-    pub fn for_ring(ring: &eventring::reader::Reader, wanted: Wanted) -> Result<Self, crate::UnknownSchema> {
+    pub fn for_ring(ring: &eventring::reader::Reader, wanted: Wanted) -> Result<Self, crate::dialect::UnknownSchema> {
         let (info, model) = (ring.info(), ring.schema().ok());
         Ok(Self::new(Dialect::of_schema(info.content_type, info.schema_hash, model.as_deref())?, wanted))
     }

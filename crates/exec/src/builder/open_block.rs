@@ -2,9 +2,10 @@
 
 use super::open_accounts::OpenAccounts;
 use super::open_txn::OpenTxn;
+use crate::computed;
 use crate::problem::{Part, Problem};
 use crate::values::{Block, Outcome, PROBLEMS_MAX};
-use crate::{Wanted, computed};
+use crate::wanted::Wanted;
 use eventring::reader::Descriptor;
 use eventring::schema::exec::{AccessContext, BlockStart, ExecEvent, ExecPayload};
 

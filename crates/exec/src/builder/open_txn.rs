@@ -2,9 +2,9 @@
 
 use super::numbered::Numbered;
 use super::open_accounts::OpenAccounts;
-use crate::Wanted;
 use crate::problem::{Part, Problem};
 use crate::values::{AccessListEntry, CallFrame, Log, Receipt, Txn, TxnStart};
+use crate::wanted::Wanted;
 use eventring::reader::Descriptor;
 use eventring::schema::exec::{ExecPayload, TxnAuthListEntry, TxnEvmOutput};
 

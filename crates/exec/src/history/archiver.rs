@@ -2,7 +2,7 @@
 
 use super::archive::BlockArchive;
 use super::write::write_bundle;
-use crate::Dialect;
+use crate::dialect::Dialect;
 use eventring::exec::flow_tag;
 use eventring::reader::{Descriptor, Gap, GapCause};
 use eventring::schema::exec::{Bytes32, ExecEvent, ExecPayload};

@@ -1,7 +1,7 @@
 //! An EVCAP_01 file.
 
 use super::sections::{EventcapHeader, MAGIC, Section, SectionKind, damaged, read_sections};
-use crate::{Dialect, UnknownSchema};
+use crate::dialect::{Dialect, UnknownSchema};
 use eventring::internal::shm;
 use eventring::reader::{Descriptor, Gap, GapCause};
 use eventring::schema::SchemaModel;

@@ -10,8 +10,9 @@ pub use parts::{Bytes, Text};
 pub use problem::ProblemJson;
 pub use txn::TxnJson;
 
+use crate::commit::CommitState;
+use crate::problem::Problem;
 use crate::values::{Block, Outcome};
-use crate::{CommitState, Problem};
 use account::AccountJson;
 use parts::Number;
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! The problems of a block.
 
 use super::parts::Number;
+use crate::names::{reject_reason, txn_reject_reason};
 use crate::problem::Problem;
-use crate::{reject_reason, txn_reject_reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use super::account::{self, AccountJson};
 use super::parts::{Bytes, Number, Text};
-use crate::txn_reject_reason;
+use crate::names::txn_reject_reason;
 use crate::values::{CallFrame, Log, Receipt, Txn, TxnStart};
 use eventring::schema::exec::TxnAuthListEntry;
 use schemars::JsonSchema;

@@ -6,7 +6,7 @@ mod txn;
 pub use account::{AccountAccess, StorageAccess};
 pub use txn::{AccessListEntry, CallFrame, Log, Receipt, Txn, TxnStart};
 
-use crate::Problem;
+use crate::problem::Problem;
 use eventring::schema::exec::{BlockEnd, BlockStart, BlockTag};
 
 /// A block of transactions that was executed, as far as its events were there.

@@ -1,9 +1,9 @@
 //! The way of events from the ring to the disk and to an answer: what it costs, and what is lost.
 //!
-//! `cargo bench -p eventring-export --bench pipeline` prints a table and writes `pipeline.json` into `crates/export`: a
-//! flat object, name → number. With `-- --quick` it takes about two minutes. Recording, capturing and exporting run in
-//! processes of their own. If `benches/lttng.sh` finds LTTng, or can install it, the same load is recorded with LTTng
-//! in the same run. `docs/COST.md` explains the numbers.
+//! `cargo bench -p eventring-export --bench pipeline` prints a table and writes `pipeline.json` into `crates/export`,
+//! an object of names and numbers. With `-- --quick` it takes about two minutes. Recording, capturing and exporting run
+//! in separate processes. The load is also recorded with LTTng if LTTng is installed. (`benches/lttng.sh` installs it
+//! if the user is root.) `docs/COST.md` explains the numbers.
 
 #![allow(missing_docs)]
 

@@ -2,15 +2,16 @@
 //! 1234`. The number can have another meaning, for example a count of instructions (see `Weight`).
 
 use crate::kernel_sums::KernelSums;
+use crate::names::{Names, SharedNames};
+use crate::options::{ExportOptions, View};
 use crate::stacks::{StackId, StackSums, Stacks};
-use crate::{ExportOptions, ExportSummary, Names, SharedNames, View};
 use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanOver,
-    SpanParts, replay_capture, write_error,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, SpanOver, replay_capture, write_error,
 };
 use eventring_profile::by_span::{KernelNames, KernelPart, KernelRing, KernelWanted};
 use std::io::{self, Write};
@@ -23,7 +24,7 @@ pub(crate) fn write(
     recording: &CaptureRecording<'_>,
     ExportOptions { view, names, weight }: ExportOptions,
     out: &mut dyn Write,
-) -> Result<ExportSummary, CaptureError> {
+) -> Result<ReplayCounts, CaptureError> {
     let mut folder = SpanFolder::new(recording, view, names);
     if weight.is_of_kernel() {
         folder = folder.with_kernel(recording, true);
@@ -82,8 +83,8 @@ struct Innermost {
 }
 
 impl ReplayConsumer for SpanFolder {
-    fn parts(&self) -> SpanParts {
-        SpanParts { self_times: self.view == View::Span, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { self_times: self.view == View::Span, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

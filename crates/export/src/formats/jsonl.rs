@@ -1,7 +1,6 @@
 //! JSON objects, one a line. The first object describes the rings, the last one has the counts.
 
 use super::json_rows::JsonRows;
-use crate::ExportSummary;
 use crate::exec::ring_blocks::RingBlocks;
 use crate::rows::{LogRow, LossRow, RingRow, Row, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
 use crate::slices::line_slices::{LineSlice, LineSlices, SpanSlices};
@@ -9,8 +8,8 @@ use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, Span, SpanId, SpanStep, is_log_record};
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
-    replay_capture, write_error,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, replay_capture, write_error,
 };
 use eventring_capture::{CaptureError, CapturedLife};
 use serde::Serialize;
@@ -18,7 +17,7 @@ use std::io::{self, Write};
 
 /// Writes the lines. Events come in their order. A span is written when it is closed; the spans that are still open
 /// come at the end.
-pub(crate) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ExportSummary, CaptureError> {
+pub(crate) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Result<ReplayCounts, CaptureError> {
     let slices = recording.processes().iter().map(|_| LineSlices::default()).collect();
     let mut lines = LineWriter { recording, out, rows: JsonRows::default(), slices, last_nanos: None };
     lines.first_line().map_err(write_error)?;
@@ -32,7 +31,7 @@ pub(crate) fn write(recording: &CaptureRecording<'_>, out: &mut dyn Write) -> Re
 struct End<'a> {
     r#type: &'static str,
     #[serde(flatten)]
-    counts: &'a ExportSummary,
+    counts: &'a ReplayCounts,
     lost_payloads: u64,
     payload_losses: &'a [PayloadLosses],
     processes: Vec<LifeRow>,
@@ -77,8 +76,8 @@ struct LineWriter<'o> {
 const WRITE_BYTES: usize = 64 << 10;
 
 impl ReplayConsumer for LineWriter<'_> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { fields: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { fields: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {
@@ -166,7 +165,7 @@ impl LineWriter<'_> {
         self.end_line()
     }
 
-    fn last_line(&mut self, counts: &ExportSummary) -> io::Result<()> {
+    fn last_line(&mut self, counts: &ReplayCounts) -> io::Result<()> {
         let recording = self.recording;
         let life = |process: &u32| LifeRow::new(*process, recording.capture.life_of(*process));
         let processes = recording.processes().iter().map(life).collect();

@@ -1,11 +1,15 @@
 //! Flows: arrows between slices. They show relations that a viewer cannot infer.
 //!
-//! An arrow goes from a span to a span that follows from it. In thread view, an arrow also goes from a parent to a
-//! child whose first slice is on another thread. Another arrow goes from the slice in which a task was woken to the
-//! task's next poll. Between processes, an arrow goes from a remote parent to its child. No arrow begins at a span that
-//! was closed more than 5 milliseconds before the arrow's end.
+//! An arrow goes:
+//!
+//! - from a span to a span that follows from it
+//! - in thread view, from a parent to a child whose first slice is on another thread
+//! - in thread view, from the slice in which a task was woken to the task's next poll
+//! - between processes, from a remote parent to its child
+//!
+//! No arrow begins at a span that was closed more than 5 milliseconds before the arrow's end.
 
-use crate::View;
+use crate::options::View;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, OpenSlice, RawRecord, Span, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_tasks::TARGET;

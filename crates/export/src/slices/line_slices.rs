@@ -1,6 +1,6 @@
-//! The slices of the open spans of one process, for JSON lines. The slices are kept until their span ends and its line
-//! is written. A task of an async program can have millions of slices. So most slices take 16 bytes. Slices beyond a
-//! limit get lines of their own when they end.
+//! The slices of the open spans of one process, for JSON lines. A span's slices are kept until the span ends and its
+//! line is written. Most slices take only 16 bytes, because a task of an async program can have many slices. If a span
+//! has too many, each further slice gets a separate line when it ends.
 
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, Thread, ThreadKey};

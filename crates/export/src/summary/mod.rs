@@ -3,17 +3,18 @@
 pub(crate) mod programs;
 pub(crate) mod typed_counts;
 
-use super::stacks::{KernelNanos, Stacks};
-use super::{ExportSummary, Names, ProgramSummary, View};
 use crate::formats::folded::SpanFolder;
+use crate::names::Names;
+use crate::options::View;
+use crate::stacks::{KernelNanos, Stacks};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
-use eventring_capture::recording::PayloadLosses;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, PerDescription, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState,
-    SpanParts, replay_capture,
+    CaptureRecording, EntryContent, OverSpan, PayloadLosses, PerDescription, RecordingEntry, ReplayConsumer,
+    ReplayCounts, ReplayNeeds, ReplayParts, ReplayState, replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile, SpanTimes, WallTimes};
+use programs::ProgramSummary;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -269,8 +270,8 @@ const BLOCKS: usize = 20;
 const PARENTS_MAX: usize = 64;
 
 impl ReplayConsumer for SpanCounter {
-    fn parts(&self) -> SpanParts {
-        SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { self_times: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {
@@ -343,7 +344,7 @@ impl SpanCounter {
     pub fn finish(
         self,
         capture: &CaptureFile,
-        counts: &ExportSummary,
+        counts: &ReplayCounts,
         durations_max: usize,
     ) -> (Summary, Vec<WallTimes>) {
         let mut groups = self.groups;
@@ -356,7 +357,7 @@ impl SpanCounter {
         let removed = capture.end().map_or(0, |end| end.stats.removed());
         let payload_losses = counts.payload_losses.clone();
         let events = self.typed.finish();
-        let ExportSummary { events: log_records, lost, overwritten_before, filtered, .. } = *counts;
+        let ReplayCounts { events: log_records, lost, overwritten_before, filtered, .. } = *counts;
         let programs = ProgramSummary::all(capture);
         let summary = Summary {
             programs,

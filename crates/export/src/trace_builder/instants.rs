@@ -167,7 +167,7 @@ impl<'p> TraceBuilder<'p> {
 
 #[cfg(test)]
 mod tests {
-    use crate::View;
+    use crate::options::View;
     use crate::tests::chrome_events;
     use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
     use eventring_capture::fixtures::CaptureFixture;

@@ -1,5 +1,6 @@
 //! Counters that are computed from all events: the number of events, the rate at which they filled their rings, the
-//! number of open spans, and the executed instructions. Only a trace with both views has these counters.
+//! number of open spans, and the executed instructions. Only a trace that shows threads and spans (`View::Both`) has
+//! these counters.
 
 use super::{TraceBuilder, TrackKey};
 use eventring::reader::Descriptor;
@@ -153,7 +154,7 @@ impl TraceBuilder<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::View;
+    use crate::options::View;
     use crate::tests::chrome_events as drawn;
     use eventring::schema::perf::PerfEvent;
     use eventring_capture::CaptureFile;

@@ -13,8 +13,9 @@ mod tracks;
 
 use super::args::{ArgValue, Args};
 use super::outline::Outline;
-use super::{ExportOptions, Names, View};
 use crate::formats::trace_writer::{Alert, Label, SliceId, TraceWriter, TrackId};
+use crate::names::Names;
+use crate::options::{ExportOptions, View};
 use crate::slices::flows::FlowPlace;
 use crate::slices::track_rows::TrackRows;
 use chain::Chains;

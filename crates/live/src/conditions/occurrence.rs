@@ -1,5 +1,5 @@
-//! Occurrences, on which conditions are tested. An occurrence is an observation, an age that an open span has reached,
-//! a phase of a task, or a signal, together with the state of the engine.
+//! Occurrences, on which conditions are tested. An occurrence is an observation, an open span that has reached an age,
+//! a phase of a task, or a signal. It also has the state of the engine.
 
 use crate::core::series::{SeriesKind, SeriesView};
 use crate::observation::{ClosedSpan, Observation};

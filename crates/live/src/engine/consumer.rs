@@ -9,8 +9,8 @@ use eventring::reader::{Descriptor, Gap, GapCause, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
 use eventring::tracing::{RawRecord, SpanStep};
 use eventring_capture::recording::{
-    EntryContent, OverSpan, PresentRecord, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayState,
-    RingEntries, SpanOver, SpanParts,
+    EntryContent, OverSpan, PresentRecord, RecordingEntry, RecordingReplay, ReplayBounds, ReplayConsumer, ReplayNeeds,
+    ReplayState, RingEntries, SpanOver,
 };
 use eventring_tasks::OpenTasks;
 use std::io;
@@ -21,7 +21,7 @@ impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Begins the replay of a stream without end.
 pub(crate) fn replay(options: &LiveOptions) -> RecordingReplay {
-    let parts = SpanParts { self_times: options.has_self_times, ..SpanParts::default() };
+    let parts = ReplayNeeds { self_times: options.has_self_times, ..ReplayNeeds::default() };
     let mut replay = RecordingReplay::new(parts, ReplayBounds::Forget { spans_max: options.open_spans_max });
     if options.has_tasks {
         replay.parts.ask(OpenTasks::default);
@@ -37,8 +37,8 @@ pub(crate) struct LiveConsumer<'c, S, C> {
 }
 
 impl<S: See, C: ReplayConsumer> ReplayConsumer for LiveConsumer<'_, S, C> {
-    fn parts(&self) -> SpanParts {
-        self.also.parts()
+    fn needs(&self) -> ReplayNeeds {
+        self.also.needs()
     }
 
     #[inline]

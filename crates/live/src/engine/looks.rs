@@ -1,9 +1,9 @@
 //! Reading the *tables of the present* of programs (which list the open spans and tasks) from time to time, instead of
 //! all events.
 //!
-//! One such reading is called a *look*. A condition on open spans or tasks names an age, such as `open > 5s`. A look
-//! finds the spans and tasks that have reached this age since the previous look. It makes records of these spans and
-//! tasks and replays them. So the conditions are tested in the same way as on events.
+//! One reading of the tables is called a *look*. A condition on open spans or tasks names an age, such as `open > 5s`.
+//! A look finds the spans and tasks that have reached this age since the previous look. The engine makes records of
+//! these spans and tasks, and replays the records like events. So the conditions need no second kind of test.
 
 use crate::options::PresentAges;
 use eventring::now::{NowReader, Present, SpanCell};

@@ -5,7 +5,7 @@ use super::mapper::OtlpMapper;
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{SpanId, SpanStep};
 use eventring_capture::recording::{
-    EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayState, SpanOver, SpanParts,
+    EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayState, SpanOver,
 };
 use std::io;
 
@@ -16,8 +16,8 @@ pub(crate) struct OtlpConsumer<'m, L> {
 }
 
 impl<L: FnMut(&mut OtlpMapper) -> io::Result<()>> ReplayConsumer for OtlpConsumer<'_, L> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { fields: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { fields: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, _: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {

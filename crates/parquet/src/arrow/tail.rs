@@ -4,7 +4,7 @@ use super::tail_progress::TailProgress;
 use crate::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use crate::field_types::FieldTypes;
 use crate::seqno_counts::SeqnoCounts;
-use crate::tables::{ParquetTables, SPAN_PARTS, TailState};
+use crate::tables::{NEEDS, ParquetTables, TailState};
 use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
 use eventring_export::exec::ring_blocks::RingBlocks;
@@ -31,7 +31,7 @@ pub struct ArrowTail {
 impl Default for ArrowTail {
     fn default() -> Self {
         Self {
-            replay: RecordingReplay::new(SPAN_PARTS, ReplayBounds::Refuse),
+            replay: RecordingReplay::new(NEEDS, ReplayBounds::Refuse),
             progress: TailProgress::default(),
             tables: TailState::default(),
             kept_bytes_max: KEPT_BYTES_MAX,

@@ -21,7 +21,7 @@ use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, SpanStep};
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayParts, ReplayState,
 };
 use eventring_export::exec::ring_blocks::RingBlocks;
 use eventring_export::rows::{LogRow, LossRow, RingRow, RowFields, SampleKind, SampleRow, SpanRow, TypedRow};
@@ -63,8 +63,7 @@ pub(super) struct TailState {
 }
 
 /// The parts of spans that have columns.
-pub(super) const SPAN_PARTS: SpanParts =
-    SpanParts { fields: true, self_times: false, remaining: true, presents: false };
+pub(super) const NEEDS: ReplayNeeds = ReplayNeeds { fields: true, self_times: false, remaining: true, presents: false };
 /// The column with the time by which spans, losses and rings are sorted.
 const SPAN_TIME: &str = "start_ns";
 const LOSS_TIME: &str = "seen_ns";
@@ -201,8 +200,8 @@ impl<'o, 'f> ParquetTables<'o, 'f> {
 }
 
 impl ReplayConsumer for ParquetTables<'_, '_> {
-    fn parts(&self) -> SpanParts {
-        SPAN_PARTS
+    fn needs(&self) -> ReplayNeeds {
+        NEEDS
     }
 
     fn seqnos(&mut self, entry: &RecordingEntry<'_>) {

@@ -3,9 +3,10 @@
 //! The time of a kernel record is that of CLOCK_MONOTONIC, because it is the only clock that tracepoints and software
 //! events share. The times in rings are nanoseconds since the epoch by [`Clock::global`], which follows CLOCK_REALTIME
 //! and never goes back. Each time the kernel's buffers are read, both clocks are read together. The time of a record is
-//! interpolated between the readings of the clocks before and after it. If CLOCK_REALTIME is set to another time, only
-//! the times of records between the readings before and after this step are uncertain. The recorded error includes this
-//! uncertainty.
+//! interpolated between the readings before and after it.
+//!
+//! If CLOCK_REALTIME is set to another time, the times of records between the two readings around this step are
+//! uncertain. The recorded error includes this uncertainty.
 
 use eventring::recorder::Clock;
 use rustix::time::{ClockId, clock_gettime};

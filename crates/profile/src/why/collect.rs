@@ -11,7 +11,7 @@ use eventring::schema::EventType as _;
 use eventring::tracing::{Catalog, Span, SpanId, SpanStep, TakenSlice};
 use eventring_capture::numbers::{counted, grouped, time};
 use eventring_capture::recording::{
-    EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayParts, ReplayState,
 };
 use eventring_tasks::OpenTasks;
 use std::collections::{HashMap, HashSet};
@@ -257,8 +257,8 @@ impl Collector {
 }
 
 impl ReplayConsumer for Collector {
-    fn parts(&self) -> SpanParts {
-        SpanParts { fields: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { fields: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

@@ -1,7 +1,7 @@
 //! The first pass: finds the slowest spans of a name, and some that are not slow.
 
 use eventring::tracing::{CallSite, Span};
-use eventring_capture::recording::{OverSpan, PerDescription, ReplayConsumer, ReplayState, SpanParts};
+use eventring_capture::recording::{OverSpan, PerDescription, ReplayConsumer, ReplayNeeds, ReplayState};
 use eventring_capture::{CaptureError, CaptureErrorKind, SpanTimes, WallTimes};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -201,9 +201,9 @@ impl Finder {
 }
 
 impl ReplayConsumer for Finder {
-    fn parts(&self) -> SpanParts {
+    fn needs(&self) -> ReplayNeeds {
         // Spans that closed in the last milliseconds are among those that remain.
-        SpanParts { remaining: true, ..SpanParts::default() }
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     fn span(&mut self, process_index: usize, over: &OverSpan<'_>, _: ReplayState<'_>) -> io::Result<()> {

@@ -1,7 +1,8 @@
 //! Comparisons of captures by their spans.
 //!
-//! [`Comparison::new`] takes the summaries of the captures of both sides. The figures of spans are those of
-//! [`summarize`](eventring_export::summarize). A [`ChangeLimit`] defines which changes are too large.
+//! [`Comparison::new`] compares two sides, each of which has the summaries of one or more captures. The figures of
+//! spans are those of [`summarize`](eventring_export::summarize). A [`ChangeLimit`] defines which changes are too
+//! large.
 //!
 //! | file | idea |
 //! |---|---|

@@ -2,8 +2,8 @@
 //! side.
 //!
 //! The test requires independent values. The durations of one run are not independent, because the machine is faster
-//! for some seconds and slower for others. [`series_p_value`] measures this dependence, and widens the distribution
-//! accordingly.
+//! for some seconds and slower for others. [`series_p_value`] measures this dependence, and widens the assumed
+//! distribution to avoid false alarms.
 
 use libm::erfc;
 

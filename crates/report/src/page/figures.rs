@@ -7,7 +7,7 @@ use super::flame::FlameSide;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
+    CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayParts, ReplayState,
     replay_capture,
 };
 use eventring_capture::{CaptureError, CaptureFile};
@@ -157,8 +157,8 @@ struct FigurePass {
 }
 
 impl ReplayConsumer for FigurePass {
-    fn parts(&self) -> SpanParts {
-        SpanParts { self_times: true, remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { self_times: true, remaining: true, ..ReplayNeeds::default() }
     }
 
     fn seqnos(&mut self, entry: &RecordingEntry<'_>) {

@@ -2,11 +2,11 @@
 //!
 //! This module draws the graphs itself. The usual crate for flame graphs, `inferno`, does not fit, for these reasons:
 //!
-//! - The script of its graph starts in an attribute `onload`. A content security policy that allows this attribute
+//! - The script of `inferno` starts in an attribute `onload`. A content security policy that allows this attribute
 //!   allows every script in an attribute, and no longer protects the page against hostile names.
-//! - Its script finds elements by ids that are the same in each graph. So a page can have only one graph.
-//! - Its colours suit only a light page. Without scripts, the width of its texts is a guess.
-//! - Its licence, CDDL-1.0, would apply to every program with this crate.
+//! - The script finds elements by ids that are the same in each graph. So a page can have only one graph.
+//! - The colours suit only a light page. Without scripts, the width of the texts is a guess.
+//! - The licence of `inferno`, CDDL-1.0, would apply to every program with this crate.
 //!
 //! Drawing a rectangle for each frame takes less code than changing `inferno`.
 

@@ -1,5 +1,5 @@
 //! A reference for the tests of `tracing`: it collects a program's operations on spans and events in memory. The
-//! reference shares no code with the recorder. Tests compare its facts with those that are read back from the ring.
+//! reference shares no code with the recorder. Tests compare what it collects with what is read back from the ring.
 //!
 //! Every span and event of a test has a field `uid`. By this field, a test finds the same span or event in the
 //! reference and in the ring.

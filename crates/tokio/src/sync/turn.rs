@@ -1,6 +1,6 @@
 //! One wait for a lock, and the guard that it returns.
 
-use crate::TARGET;
+use crate::record::TARGET;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,7 +6,6 @@ use super::payload::PayloadRead;
 use crate::clock::Clock;
 use crate::layout::Descriptor;
 use crate::reader::gap::{Gap, GapCause, ReadStats};
-use crate::reader::handle::Reader;
 use crate::reader::info;
 use crate::reader::source::Source;
 use crate::ring::observe::{self, SEQNO_MAX, Slot};
@@ -26,14 +25,14 @@ const NANOS_TO_ASK: u64 = 100_000;
 /// The number of calls in a row that must find no event before the cursor reads the clock.
 const LOOKS_PER_TIME: u32 = 16;
 
-/// One reader's position in a ring. A cursor is cheap; any number of cursors may read the same [`Reader`], each on its
+/// One reader's position in a ring. A cursor is cheap; any number of cursors may read the same [`Reader`](crate::reader::Reader), each on its
 /// own thread.
 ///
 /// A cursor that went from seqno *a* to seqno *b* has returned each seqno from *a* to *b* − 1 exactly once: as an
 /// event, or as part of a gap. After [`Seek::Oldest`], *a* is 1, the ring's first seqno.
 #[derive(Clone)]
 pub struct Cursor {
-    source: Arc<Source>,
+    pub(in crate::reader) source: Arc<Source>,
     next_seqno: u64,
     /// The counts of the seqnos that the cursor has passed in gaps: overwritten before it began, lost, and skipped.
     /// The field `read` of this `ReadStats` stays 0: [`Cursor::read_count`] computes how many events were read.
@@ -309,7 +308,7 @@ impl Cursor {
             return false;
         }
         self.state_asked.set(Some(Instant::now()));
-        self.reader().state();
+        self.source.state();
         self.source.is_finished()
     }
 
@@ -341,11 +340,6 @@ impl Cursor {
     /// Goes back by one, to the event that [`Self::next`] has returned last.
     pub(in crate::reader) fn step_back(&mut self) {
         self.next_seqno -= 1;
-    }
-
-    /// Returns the reader of the cursor's ring.
-    pub fn reader(&self) -> Reader {
-        Reader::from_source(self.source.clone())
     }
 }
 

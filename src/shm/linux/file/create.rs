@@ -3,26 +3,30 @@
 //!
 //! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky
 //!    bit, and allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the
-//!    mark, even if the ring's own name is, for example, `x.~123`.
+//!    mark, not even a ring whose name is, for example, `x.~123`.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
-//! 4. If a file has the name already, the lock of that file decides. If the lock is held, the ring has an owner, and
-//!    the error names the owner's process. If the lock is free, the file is stale. This process then locks the stale
-//!    file, checks that the name still leads to it, and marks it. One system call exchanges the names of the new file
-//!    and the file at `<name>`. If the exchange moved the stale file, this process removes the stale file. If the
-//!    exchange moved another file, a second exchange gives that file its name back. So no file is lost, even if another
-//!    process ignores the lock.
+//! 4. If a file has the name already, the lock of that file decides:
+//!    - If the lock is held, the ring has an owner, and the error names the owner's process.
+//!    - If the lock is free, the file is stale. This process locks it, checks that the name still leads to it, and
+//!      marks it. One system call exchanges the names of the new file and the file at `<name>`. Then this process
+//!      removes the stale file. If the exchange has moved another file, because its process ignores the lock, a second
+//!      exchange gives that file its name back. So no file is lost. (On a file system that cannot exchange names, the
+//!      stale file is removed first.)
 //! 5. The new file loses the mark before any event can be recorded.
 //!
 //! If this process dies at any of these steps, a file may stay at the temporary name. The next process that makes the
-//! ring removes this file, because the file has the mark, or is empty if the process died within step 1. A file at a
-//! temporary name always has the mark. The new file loses the mark only after it has its final name. A stale file gets
-//! the mark before it loses its name. If the process dies while the file `<name>` has the mark, no event is lost. This
-//! ring has no event yet, or was about to be removed.
+//! ring removes this file if the file has the mark or is empty. No other file stays there:
+//! - Before the new file gets the mark, in step 1, it is empty.
+//! - The new file loses the mark only after it has its final name.
+//! - A stale file gets the mark before it gets the temporary name.
+//!
+//! If the process dies while the file `<name>` has the mark, nothing is lost: a new ring has no event yet, and a stale
+//! ring was about to be removed.
 //!
 //! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and the
-//! rename or removal. The rule is: only the owner of the file that has a name may take the name from that file. An
-//! owner holds the file's lock. A process becomes the owner of a stale file by locking it (see
+//! rename or removal. The rule is: while a file has the name, only the file's owner may rename or remove it. An owner
+//! holds the file's lock. A process becomes the owner of a stale file by locking it (see
 //! [`replacer`](super::replacer)).
 //!
 //! All threads of a process share one temporary name, so only one of them can make the ring at a time.
@@ -35,12 +39,8 @@ use std::time::Instant;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, ftruncate, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::{HugePageWarning, RingLocation};
 use super::super::memory::allocate::allocate;
 use super::super::memory::free_memory::FreeMemory;
-use super::super::options::CreateOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::huge_page_bytes;
 use super::super::writer::ending::wait_for_end;
@@ -50,6 +50,10 @@ use super::leftovers::{remove_leftover, remove_leftovers};
 use super::owned::{DirectoryEntry, OwnedRingFile, Registration};
 use super::stale::StaleFile;
 use super::unfinished::{ATTEMPTS, OPERATION, STICKY, already_owned, too_much_traffic};
+use crate::shm::answers::FileId;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::{HugePageWarning, RingLocation};
+use crate::shm::options::CreateOptions;
 
 /// The mode of an unfinished file: the sticky bit, and reading and writing for its owner only.
 const UNFINISHED_MODE: u32 = 0o1600;
@@ -68,7 +72,7 @@ impl<'a> UnpublishedFile<'a> {
     }
 
     /// Returns true if the owner holds the second lock, which no reader can hold. In this case the caller should store
-    /// a non-zero word at [`WRITE_LOCK_OFFSET`](super::super::super::WRITE_LOCK_OFFSET) of the file. The word shows other
+    /// a non-zero word at [`WRITE_LOCK_OFFSET`](crate::shm::WRITE_LOCK_OFFSET) of the file. The word shows other
     /// processes that the second lock alone decides whether the file has an owner.
     #[must_use]
     pub fn is_locked_for_writing(&self) -> bool {

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, fchmod, fstat};
 use rustix::io::Errno;
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::RingLocation;
-use super::super::options::CreateOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::paths;
 use super::super::system::trust;
 use super::owned::DirectoryEntry;
 use super::unfinished::{ATTEMPTS, OPERATION, STICKY, too_much_traffic};
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::RingLocation;
+use crate::shm::options::CreateOptions;
 
 /// The final and the temporary name of a ring that is being made.
 pub(in crate::shm::linux) struct Destination {

@@ -1,23 +1,24 @@
 //! The directories of rings with bare names.
 //!
-//! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in
-//! `event-rings/` on a hugetlbfs mount with 2 MiB pages. The mount must be one where this process may make files, and
-//! nobody else may replace them. The first such mount is used. (The published daemon makes this directory with the mode
-//! that the umask gives. With many umasks, the group may replace files.) If there is no such mount, or the pool of huge
-//! pages is empty, rings are made in `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the
-//! process that makes it gets a warning and no error. Readers search the same directories in the same order.
+//! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in the
+//! first of these directories that can be used, and readers search them in this order:
+//! - `event-rings/` on a hugetlbfs mount with 2 MiB pages. It can be used if the pool of huge pages is not empty, this
+//!   process may make files there, and nobody else may replace them. (If the published daemon makes this directory, the
+//!   umask often lets the group replace files.)
+//! - `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the process that makes such a ring
+//!   gets a warning and no error.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
 use super::super::memory::huge_pages::{HugePagePool, has_huge_pages, huge_page_mounts};
-use super::super::name::RingName;
 use super::super::system::paths;
 use super::super::system::trust;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::location::{DIRECTORY_VARIABLE, HugePageWarning, RingLocation, SUBDIRECTORY};
+use crate::shm::name::RingName;
 
 const FALLBACK: &str = "/dev/shm/event-rings";
 

@@ -8,8 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Stat, fstat};
 
-use super::super::decimal::digits;
-use super::super::error::ShmError;
 use super::super::system::trust;
 use super::super::writer::identity::is_gone;
 use super::open::RingFile;
@@ -17,6 +15,8 @@ use super::owned::DirectoryEntry;
 use super::replacer;
 use super::stale::{StaleFile, open_existing};
 use super::unfinished::{OPERATION, STICKY};
+use crate::shm::decimal::digits;
+use crate::shm::error::ShmError;
 
 /// Removes files that killed processes have left: unfinished files of the ring `finished`, and the lock file of a
 /// replacer.

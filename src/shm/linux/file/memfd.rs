@@ -7,16 +7,16 @@ use std::path::Path;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
-use super::super::error::{ShmError, ShmErrorKind};
 use super::super::memory::allocate::allocate;
 use super::super::memory::huge_pages::HugePagePool;
-use super::super::options::MemfdOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::huge_page_bytes;
 use super::super::system::paths;
 use super::super::writer::lock::{OwnedLock, TryLockError, try_lock};
 use super::create::UnpublishedFile;
 use super::owned::{OwnedRingFile, Registration};
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::options::MemfdOptions;
 
 const OPERATION: &str = "create anonymous ring";
 

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, Stat, fstat, open, stat};
 use rustix::io::{Errno, pread};
 
-use super::super::answers::{FileId, Liveness, ProcessIdentity};
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::name::RingName;
-use super::super::options::OpenOptions;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::page_size::path_of;
 use super::super::system::trust;
 use super::super::writer::liveness::writer_liveness;
 use super::directory::{RingDirectories, not_found};
+use crate::shm::answers::{FileId, Liveness, ProcessIdentity};
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::name::RingName;
+use crate::shm::options::OpenOptions;
 
 const OPERATION: &str = "open ring file";
 

@@ -4,8 +4,9 @@
 //! ends without calling its exit handlers (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read
 //! the file after the crash, and the next owner replaces it.
 //!
-//! A panic counts as a crash. The file stays if the owner is dropped while its thread unwinds. With glibc, the file
-//! also stays if `main` panics. The exit handler recognises such a panic by the exit status 101.
+//! A panic counts as a crash: the file stays if the owner is dropped while its thread unwinds. If `main` panics, the
+//! exit handler decides. glibc passes the exit status (101) to the handler, so the file stays. Other C libraries do not
+//! pass the status, so the file is removed.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,14 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, openat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
-use super::super::location::HugePageWarning;
 use super::super::process::this_process::ThisProcess;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::handler_list::{HandlerList, ListEntry};
 use super::super::system::paths;
 use super::super::system::pinned;
 use super::super::writer::lock::OwnedLock;
+use crate::shm::answers::FileId;
+use crate::shm::location::HugePageWarning;
 
 /// A file name in an open directory. Because the directory is open, the name still means the same file after the
 /// process has changed its working directory, and after the directory was renamed.

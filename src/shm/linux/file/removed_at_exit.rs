@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, statat};
 
-use super::super::answers::FileId;
 use super::owned::{DirectoryEntry, Registration};
+use crate::shm::answers::FileId;
 
 /// A file that is removed when this value is dropped, or when the process exits. It stays if another file has taken its
 /// name meanwhile, or if a signal kills the process. In a forked child, the copy of the value removes nothing.

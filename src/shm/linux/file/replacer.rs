@@ -1,23 +1,22 @@
 //! The right to take the name of a file without an owner.
 //!
-//! A process that replaces or removes a file without an owner must exclude other processes that want to do the same.
-//! The `flock` of the file cannot exclude them, because readers can hold this lock, too. So the process makes a lock
-//! file `<name>.~lock` in the same directory. Only the user of the process may open the lock file. The process locks
-//! the lock file, and removes it at the end. If the process dies, the lock file stays, empty and unlocked, and the next
-//! process locks it.
+//! Only one process at a time may replace or remove a file without an owner. The `flock` of the file cannot ensure
+//! this, because readers can hold this lock, too. So the process makes a lock file `<name>.~lock` in the same
+//! directory, which only its user may open. The process holds a lock on this file while it works, and then removes the
+//! file. If the process dies, the lock file stays, empty and unlocked, and the next process locks it.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, fstat};
 
-use super::super::answers::FileId;
-use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::trust;
 use super::super::writer::lock::{self, TryLockError, holder, try_lock, unlock};
 use super::super::writer::write_lock::has_writer;
 use super::owned::DirectoryEntry;
 use super::unfinished::{ATTEMPTS, already_owned, too_much_traffic};
+use crate::shm::answers::FileId;
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 pub(in crate::shm::linux) const SUFFIX: &[u8] = b".~lock";
 

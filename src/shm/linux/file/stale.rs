@@ -7,14 +7,14 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, Stat, fchmod, fstat};
 use rustix::io::{Errno, pread};
 
-use super::super::answers::FileId;
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::options::CreateOptions;
 use super::super::system::trust;
 use super::super::writer::lock::unlock;
 use super::owned::DirectoryEntry;
 use super::replacer::{self, Replacer};
 use super::unfinished::{self, ATTEMPTS, STICKY, too_much_traffic};
+use crate::shm::answers::FileId;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::options::CreateOptions;
 
 const REMOVE: &str = "remove ring file";
 

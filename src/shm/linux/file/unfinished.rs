@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::super::error::{ShmError, ShmErrorKind};
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 pub(in crate::shm::linux) const OPERATION: &str = "create ring file";
 

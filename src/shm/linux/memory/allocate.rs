@@ -9,8 +9,8 @@ use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::{Errno, pwrite};
 use rustix::process::{Resource, getrlimit};
 
-use super::super::error::{ShmError, ShmErrorKind};
 use super::free_memory::{FreeMemory, Mebibytes, OPERATION};
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 /// The number of bytes that one call of `fallocate` allocates. If a signal arrives during a call on tmpfs, the kernel
 /// undoes the whole call. A profiler sends signals all the time, so a single call for a large file would never

@@ -1,10 +1,10 @@
 //! The parts of a sparse file that have data.
 //!
-//! A load from a hole of a mapped tmpfs file makes the kernel allocate a page for the hole, even if the mapping is
-//! private. A file can have a length of a terabyte and take only 4 KiB of memory. A process that loaded all of such a
-//! file would fill the memory. Therefore a reader maps only the parts with data. Over the holes it maps zero pages,
-//! which take no memory. If data is written into a hole later, [`SparseFile::reach`] maps this data when the reader
-//! asks for it.
+//! If a process reads from a hole of a mapped tmpfs file, the kernel allocates a page for the hole, even if the mapping
+//! is private. A file can have a length of a terabyte and take only 4 KiB of memory. A process that read all of such a
+//! file would fill the memory. Therefore a reader maps only the parts with data. In place of the holes it maps zero
+//! pages, which take no memory. If data is written into a hole later, the reader maps this data by
+//! [`SparseFile::reach`].
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -13,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{OFlags, SeekFrom, fstat, seek};
 use rustix::io::Errno;
 
-use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::paths;
 use super::plan::OPERATION;
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 /// The largest number of parts that are mapped. By default, Linux allows a process 65,530 mappings.
 const EXTENTS_MAX: usize = 8192;

@@ -7,13 +7,13 @@ use std::path::Path;
 use rustix::fs::{OFlags, fstat, fstatfs};
 use rustix::io::Errno;
 
-use super::super::answers::LockState;
-use super::super::error::{ShmError, ShmErrorKind};
 use super::super::system::page_size::{huge_page_bytes, is_in_memory};
 use super::super::system::paths;
 use super::super::writer::lock::lock_state;
 use super::huge_pages::HugePagePool;
 use super::meminfo;
+use crate::shm::answers::LockState;
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 pub(in crate::shm::linux) const OPERATION: &str = "allocate ring file";
 

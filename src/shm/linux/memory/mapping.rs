@@ -15,15 +15,15 @@ use std::ptr::NonNull;
 
 use rustix::fs::fstat;
 
-use super::super::answers::LostPages;
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::options::{Access, MapOptions};
-use super::super::sections::Sections;
 use super::super::system::page_size::{HUGE_PAGE_BYTES, has_memory_pages, page_bytes, path_of};
 use super::extents::{Reached, SparseFile, too_many_parts};
 use super::plan::{OPERATION, Plan};
 use super::reservation::{AddressReservation, too_large};
 use super::sigbus;
+use crate::shm::answers::LostPages;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::options::{Access, MapOptions};
+use crate::shm::sections::Sections;
 
 /// A mapping of a ring file. Dropping it removes the mapping and leaves the file as it is.
 ///

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
-use super::super::decimal::digits;
 use super::super::system::paths::{self, field, read_number, read_text};
+use crate::shm::decimal::digits;
 
 /// Returns how many bytes of memory this process can still get. This is the smaller of two numbers: the free memory of
 /// the machine with its free swap space, and the free part of the control group's limit. Returns `None` if the system

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::sections::Sections;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::sections::Sections;
 
 pub(in crate::shm::linux) const OPERATION: &str = "map ring file";
 

@@ -7,9 +7,9 @@ use std::ptr::{self, NonNull};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use super::super::error::{ShmError, ShmErrorKind};
-use super::super::options::Access;
 use super::plan::OPERATION;
+use crate::shm::error::{ShmError, ShmErrorKind};
+use crate::shm::options::Access;
 
 /// A reserved range of addresses without access rights. Before and after the part that is used, at least one page
 /// stays without access rights as a guard. Dropping the value unmaps the whole range.

@@ -1,10 +1,11 @@
 //! Protection against the truncation of a mapped file by another program.
 //!
 //! An access beyond the new end of a truncated file raises SIGBUS, which kills the process. A recorder or a reader
-//! should not die because another program has truncated its file. So the first mapping installs a signal handler. The
-//! handler replaces the missing pages, up to the end of their section, by anonymous zero pages, and marks the mapping
-//! as truncated. The interrupted access then reads zeros. The layers above check all data that they read (sequence
-//! numbers, magic numbers), so they find no event in the zeros.
+//! should not die because another program has truncated its file. So the first mapping installs a signal handler. A
+//! mapping has five sections: header, descriptors, payload, mirror of the payload, context. The handler replaces the
+//! pages from the faulting one to the end of its section by anonymous zero pages, and marks the mapping as truncated.
+//! The interrupted access then reads zeros. The callers check all data that they read (sequence numbers, magic
+//! numbers), so they find no event in the zeros.
 //!
 //! Limits:
 //! - The handler hides only missing pages of mapped ring files. Any other SIGBUS has the same effect as without this

@@ -1,14 +1,13 @@
 //! The check whether the calling process is the process that made a value, and not a forked child of it.
 //!
-//! A forked child inherits a writable mapping of its parent's ring, and must not write to it. So each call that records
-//! must notice a fork. The check may cost no more than one load. For this purpose the kernel has `MADV_WIPEONFORK`: a
-//! page with this mark holds zeros in a child. Kernels before 4.14 have no such mark. All kernels have `MADV_DONTFORK`:
-//! a child does not have a page with this mark. On old kernels a system call checks whether the page exists, because a
-//! load from a missing page would kill the process.
+//! A forked child inherits a writable mapping of its parent's ring, and must not write to the ring. So each call that
+//! records checks whether the process has forked. This check should take only one load. Therefore the guard has a page
+//! with the mark `MADV_WIPEONFORK`: in a child, the page holds zeros. Kernels before 4.14 do not know this mark. There
+//! the guard has a page with the mark `MADV_DONTFORK`: a child does not have the page. A system call checks whether the
+//! page exists, because a load from a missing page would kill the process.
 //!
-//! An emulator of Linux may accept both marks and implement neither, as QEMU 7.2 does. The guard recognises such an
-//! emulator, because it also accepts an advice value that does not exist. On such an emulator the guard compares
-//! process ids.
+//! An emulator of Linux may accept `MADV_WIPEONFORK` and `MADV_DONTFORK` without effect, as QEMU 7.2 does. So the guard
+//! tries a mark that does not exist. If the system accepts this mark, too, the guard compares process ids.
 //!
 //! Comparing process ids is not enough in general. A child in a pid namespace of its own can have the same process id
 //! as its parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
@@ -20,8 +19,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-use super::super::error::ShmError;
 use super::super::system::errno::keeping_errno;
+use crate::shm::error::ShmError;
 
 /// The value of the word in the process that made the guard.
 const ORIGINAL: u32 = 1;

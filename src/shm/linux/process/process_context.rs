@@ -1,5 +1,7 @@
 //! The mapping `OTEL_CTX`, in which a process publishes its resource for profilers of OpenTelemetry.
 
+use super::super::system::calls::boottime_nanos;
+use super::super::system::nameless::nameless_memory;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::fs::File;
 use std::io;
@@ -15,7 +17,7 @@ const HEADER_BYTES: usize = 32;
 
 /// Makes the mapping with this payload. It stays until the process ends, and a forked child does not get it.
 pub(crate) fn publish_process_context(payload: &[u8]) -> io::Result<()> {
-    let file = super::super::nameless_memory("OTEL_CTX")?;
+    let file = nameless_memory("OTEL_CTX")?;
     let bytes = (HEADER_BYTES + payload.len()).next_multiple_of(rustix::param::page_size());
     file.set_len(bytes as u64)?;
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
@@ -35,7 +37,7 @@ fn write(file: &File, address: u64, payload: &[u8]) -> io::Result<()> {
     let mut header = [0; HEADER_BYTES];
     header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
     header[12..16].copy_from_slice(&size.to_ne_bytes());
-    header[16..24].copy_from_slice(&super::super::boottime_nanos().max(1).to_ne_bytes());
+    header[16..24].copy_from_slice(&boottime_nanos().max(1).to_ne_bytes());
     header[24..].copy_from_slice(&(address + HEADER_BYTES as u64).to_ne_bytes());
     file.write_all_at(payload, HEADER_BYTES as u64)?;
     file.write_all_at(&header, 0)?;

@@ -1,8 +1,8 @@
 //! Descriptors that the forked children of this process do not inherit.
 //!
 //! A forked child inherits all descriptors of its parent. As long as the child keeps a socket open, the other side does
-//! not notice that the parent has ended. So a fork handler closes descriptors of this kind in the child. The handler
-//! does not run if a program forks by a direct system call.
+//! not notice that the parent has ended. So a fork handler closes each [`UninheritedFd`] in the child. The handler does
+//! not run if a program forks by a direct system call.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -13,11 +13,11 @@ use std::sync::{Mutex, MutexGuard};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
 use super::super::system::descriptor::OwnDescriptor;
 use super::super::system::pinned;
 use super::this_process::ThisProcess;
 use super::timed_lock::lock_with_timeout;
+use crate::shm::answers::FileId;
 
 /// Descriptors, each with the file to which it leads.
 type WithFiles = Vec<(RawFd, FileId)>;

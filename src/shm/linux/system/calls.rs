@@ -4,10 +4,10 @@ use rustix::fs::{OFlags, fstat};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::super::answers::NotAFile;
-use super::super::fd::{AsFd, BorrowedFd};
 use super::paths;
 use super::trust::instead_of_a_file;
+use crate::shm::answers::NotAFile;
+use crate::shm::fd::{AsFd, BorrowedFd};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};

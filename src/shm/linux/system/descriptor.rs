@@ -2,8 +2,8 @@
 //!
 //! A program that becomes a daemon often closes all descriptors that it did not open itself, among them the descriptors
 //! of this library. Then a later file of the program may get the number of such a descriptor. If the library closed its
-//! descriptor by this number, it would close the program's file. If no file has the number, the standard library's
-//! `OwnedFd` aborts a debug build on closing.
+//! descriptor by this number, it would close the program's file. If no file has the number, closing it by `OwnedFd`
+//! aborts a debug build. So [`OwnDescriptor`] first checks which file has the number.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use super::super::answers::FileId;
+use crate::shm::answers::FileId;
 
 /// A file descriptor of this library. On drop, it is closed only if its number still leads to the file for which it was
 /// opened.

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::super::error::{ShmError, ShmErrorKind};
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 impl ShmError {
     /// Makes the error for a failed system call. The error number determines the kind of the error.

@@ -11,7 +11,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, unlinkat};
 use rustix::io::Errno;
 
-use super::super::decimal::digits;
+use crate::shm::decimal::digits;
 
 /// Opens an existing file or directory. Never makes a file.
 #[inline(never)]

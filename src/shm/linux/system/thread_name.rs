@@ -1,8 +1,9 @@
 //! The name of the calling thread.
 //!
-//! The system stores only 15 bytes of a thread's name, and for the main thread the program's name. The standard library
-//! has the whole name, but only after it has set up the thread. If a signal handler or the program's allocator asks for
-//! the name while the thread is starting, the standard library aborts the process.
+//! The system stores only 15 bytes of a thread's name. For the main thread, it stores the program's name. The standard
+//! library has the whole name, but it aborts the process if a signal handler or the program's allocator asks for the
+//! name while the thread is starting. So this module asks the standard library only if the system may have cut the
+//! name.
 
 use std::mem::MaybeUninit;
 use std::thread;

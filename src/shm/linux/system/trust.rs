@@ -7,7 +7,7 @@ use rustix::fs::{Access, AtFlags, FileType, Stat, accessat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
-use super::super::error::{ShmError, ShmErrorKind};
+use crate::shm::error::{ShmError, ShmErrorKind};
 
 /// Mode bits of a directory. `WORLD_WRITABLE`: every user may write to it. `GROUP_WRITABLE`: its group may write to it.
 /// `STICKY`: only the owner of a file in it may delete the file.

@@ -1,5 +1,5 @@
-//! Owners that are about to end. A killed process holds its locks until the kernel has freed its memory. Freeing
-//! hundreds of MiB takes tens of milliseconds.
+//! Waiting for an owner that is about to end. A killed process holds its locks until the kernel has freed its memory.
+//! Freeing hundreds of MiB takes tens of milliseconds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -6,9 +6,9 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use super::super::answers::{Liveness, ProcessIdentity};
-use super::super::decimal::digits;
 use super::super::system::paths::{self, field};
+use crate::shm::answers::{Liveness, ProcessIdentity};
+use crate::shm::decimal::digits;
 
 impl ProcessIdentity {
     /// Returns the identity of the calling process. A field that `/proc` does not show is 0.

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsFd;
 
-use super::super::answers::{Liveness, LockState, ProcessIdentity};
 use super::lock::lock_state;
+use crate::shm::answers::{Liveness, LockState, ProcessIdentity};
 
 /// Returns whether the writer of `file` is alive and still owns the file.
 ///

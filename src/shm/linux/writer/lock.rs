@@ -1,16 +1,16 @@
 //! The writer's lock, which is a `flock` on the ring file, and the holder of this lock.
 //!
 //! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
-//! from another process, holds the lock, too. Therefore the owner opens a description for the lock only. The owner maps
-//! a page of the file through this description, and closes the descriptor. The mapping keeps the description open, so
-//! the lock stays held. A forked child does not inherit the mapping, so the child does not hold the lock. See
+//! from another process, holds the lock, too. Therefore the owner opens a separate description for the lock. It maps a
+//! page of the file through this description, and closes the descriptor. The mapping keeps the description open, so the
+//! lock stays held. A forked child does not inherit the mapping, so the child does not hold the lock. See
 //! [`OwnedLock`].
 //!
 //! A process that may read a file may also lock it with `flock`. So a reader could make a dead ring look as if the ring
 //! had a writer. Therefore the owner's description also holds a second lock, which readers cannot hold: see
-//! [`write_lock`](super::write_lock). A word of the file shows that the owner took the second lock. If this word is not
-//! 0, the second lock alone decides whether the file has an owner. The owner then holds the `flock` only because other
-//! implementations know no other lock.
+//! [`write_lock`](super::write_lock). If the owner took the second lock, a word in the file is not 0. Then the second
+//! lock alone decides whether the file has an owner. The owner still holds the `flock`, for other implementations,
+//! which know only the `flock`.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -20,11 +20,11 @@ use rustix::fs::{FlockOperation, OFlags, Stat, flock, fstat, major, minor};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::super::answers::{FileId, LockState};
 use super::super::process::this_process::ThisProcess;
 use super::super::system::page_size::page_bytes;
 use super::super::system::paths::{self, field};
 use super::write_lock::{has_writer, try_lock_for_writing};
+use crate::shm::answers::{FileId, LockState};
 
 impl FileId {
     /// Returns the identity of the file with this status.

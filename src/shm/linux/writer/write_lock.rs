@@ -3,18 +3,18 @@
 //!
 //! The kernel grants a write lock only if the file is open for writing, so a reader cannot get one. But a reader can
 //! take a read lock on the byte, and then nobody else can *take* the write lock. Therefore a writer takes the write
-//! lock before other processes can open the file. As a result, a file has a writer if and only if the byte has a write
-//! lock.
+//! lock before other processes can open the file. The byte then stays locked for writing exactly as long as the file
+//! has a writer.
 //!
-//! The 8 bytes from the locked byte on are a word of the file. The word is not 0 if the file's writer took the write
-//! lock when it made the file. In files of other implementations the word is 0. If the word is 0, the `flock` alone
-//! decides whether the file has a writer.
+//! The locked byte is the first byte of a word of 8 bytes. The word is not 0 if the file's writer took the write lock
+//! when it made the file. In files of other implementations the word is 0. If the word is 0, the `flock` alone decides
+//! whether the file has a writer.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::io::{Errno, pread};
 
-use crate::shm::WRITE_LOCK_OFFSET;
+use crate::shm::sections::WRITE_LOCK_OFFSET;
 
 fn lock_of(kind: libc::c_int) -> libc::flock {
     // SAFETY: the structure consists of integers only, and 0 is a valid value of each.

@@ -1,4 +1,16 @@
-//! The limits of a list of directives.
+//! The levels, and the limits of a list of directives.
+
+use tracing_core::LevelFilter;
+
+/// All levels, the most important first.
+pub(in crate::tracing) const LEVELS: [LevelFilter; 6] = [
+    LevelFilter::OFF,
+    LevelFilter::ERROR,
+    LevelFilter::WARN,
+    LevelFilter::INFO,
+    LevelFilter::DEBUG,
+    LevelFilter::TRACE,
+];
 
 /// Largest length of a list of directives, in bytes.
 pub(in crate::tracing) const TEXT_BYTES_MAX: usize = 16 << 10;

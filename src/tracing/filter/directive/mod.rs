@@ -7,30 +7,17 @@
 //! Directives come from users and from other processes, so their number and length are limited: see [`parse`].
 
 mod condition;
-mod limits;
-mod parse;
-mod problem;
+pub(in crate::tracing) mod limits;
+pub(in crate::tracing) mod parse;
+pub(in crate::tracing) mod problem;
 #[cfg(test)]
 mod tests;
 
 pub(in crate::tracing) use condition::FieldCondition;
-pub(in crate::tracing) use limits::TEXT_BYTES_MAX;
-pub(in crate::tracing) use parse::parse_list;
-pub(in crate::tracing) use problem::Problem;
 
 use std::cmp::Reverse;
 use std::fmt;
 use tracing_core::{LevelFilter, Metadata};
-
-/// All levels, the most important first.
-pub(in crate::tracing) const LEVELS: [LevelFilter; 6] = [
-    LevelFilter::OFF,
-    LevelFilter::ERROR,
-    LevelFilter::WARN,
-    LevelFilter::INFO,
-    LevelFilter::DEBUG,
-    LevelFilter::TRACE,
-];
 
 /// One directive of a filter.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,8 +1,7 @@
 //! The faults of filter directives. A mistyped level, for example, is a fault. Without this check, the mistyped level
 //! would count as a target, and the directive would be valid and match nothing.
 
-use super::LEVELS;
-use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
+use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, LEVELS, TEXT_BYTES_MAX};
 use std::fmt;
 use tracing_core::LevelFilter;
 

@@ -1,9 +1,10 @@
 use super::condition::FieldCondition;
-use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX};
-use super::problem::check_single_word;
+use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
+use super::parse::parse_list;
+use super::problem::{Problem, check_single_word};
 use super::*;
 use crate::schema::perf::{Cut, RawField, ValueType};
-use crate::tracing::TargetFilter;
+use crate::tracing::filter::filter::TargetFilter;
 use proptest::prelude::*;
 
 fn problem(directive: &str) -> Option<Problem> {

@@ -1,14 +1,13 @@
 //! The functions with which a replay returns its spans: closed spans, lost spans, and the remaining spans at the end of
 //! the stream.
 
-use super::{OpenSlice, SpanReplay};
-use crate::tracing::Fields;
-use crate::tracing::{Span, SpanId};
+use super::{GRACE_NANOS, SpanReplay};
+use crate::tracing::read::record::Fields;
+use crate::tracing::read::slice::OpenSlice;
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
-/// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
-/// of the span at the same time, and these records may come later in the stream than the close.
-pub const GRACE_NANOS: u64 = 5_000_000;
 /// The number of pairs of a thread and a ring to which it has recorded that are kept for threads that are in no span.
 const LINKS_MAX: usize = 1 << 17;
 /// The number of places that are kept for later spans.

@@ -2,7 +2,8 @@
 
 use super::tests::{close, enter, exit, new, record};
 use super::*;
-use crate::tracing::{PerfContent, SpanInstructions};
+use crate::tracing::read::record::PerfContent;
+use crate::tracing::read::slice::SpanInstructions;
 
 /// Replays records: the thread, the thread's count of instructions (0 if they are not counted), and the content.
 /// Returns the instructions of the spans, in the order of their ids.

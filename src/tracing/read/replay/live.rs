@@ -1,15 +1,18 @@
 //! The replay of a stream without end, in bounded memory.
 //!
-//! Such a replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
-//! nobody reads cost little. Some spans were created before the oldest events in the rings. The replay keeps such a
-//! span, too, when a record names it.
+//! This replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
+//! nobody reads cost little. If a record names a span that was created before the oldest events in the rings, the
+//! replay keeps this span, too.
 
 use super::refused::RefusedSpans;
 use super::span_record::SpanRecord;
-use super::{SpanReplay, ThreadKey};
+use super::{LiveLimits, SpanReplay};
 use crate::schema::perf::{PerfEvent, RawFields};
 use crate::tracing::read::raw::RawRecord;
-use crate::tracing::{Fields, FieldsProblem, Span, SpanId};
+use crate::tracing::read::record::{Fields, FieldsProblem};
+use crate::tracing::read::slice::ThreadKey;
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 /// The mean size of the fields of a span, in bytes, up to which a replay keeps the fields of all spans.
 const FIELD_BYTES_PER_SPAN: u64 = 512;
@@ -23,17 +26,6 @@ const COMPACT_BYTES: usize = 4 << 10;
 const BUFFERS_MAX: usize = 1 << 10;
 /// The size up to which a buffer is kept, in bytes.
 const BUFFER_BYTES_MAX: usize = 1 << 10;
-
-/// The limits of a replay in bounded memory.
-#[derive(Clone, Debug)]
-pub(super) struct LiveLimits {
-    spans_max: usize,
-    refused: RefusedSpans,
-    /// The number of enters for which there was no room.
-    refused_enters: u64,
-    /// The memory of the fields of closed spans, for later spans.
-    buffers: Vec<Vec<u8>>,
-}
 
 impl SpanReplay {
     /// Creates a replay that keeps at most `spans_max` spans.

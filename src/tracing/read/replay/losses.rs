@@ -1,8 +1,8 @@
 //! The losses of rings. For each ring, this module keeps the time of the latest loss, and the threads that may have
 //! recorded the lost events.
 
-use super::ThreadKey;
 use crate::tracing::read::id_map::IdMap;
+use crate::tracing::read::slice::ThreadKey;
 
 /// Key of a ring: the number of its recorder, and the index of the shard.
 type RingKey = (u32, u32);

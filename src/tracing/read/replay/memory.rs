@@ -1,37 +1,23 @@
-//! An estimate of the memory that a replay takes.
+//! Sizes, from which the memory that a replay takes is estimated.
 
-use super::{OpenSlice, SpanReplay};
 use crate::schema::perf::FieldValue;
-use crate::tracing::{Fields, Span, SpanId, SpanSlice};
+use crate::tracing::read::record::Fields;
+use crate::tracing::read::slice::OpenSlice;
+use crate::tracing::read::span::{Span, SpanSlice};
+use crate::tracing::span_id::SpanId;
 
-/// The size of a span and of its place in the map, which may be half empty, and in the list that [`SpanReplay::finish`]
-/// makes.
+/// The size of a span and of its place in the map, which may be half empty, and in the list that
+/// [`SpanReplay::finish`](super::SpanReplay::finish) makes.
 pub(super) const SPAN_BYTES: u64 = 2 * (size_of::<Span>() + size_of::<(SpanId, Box<Span>)>()) as u64;
 pub(super) const SLICE_BYTES: u64 = size_of::<SpanSlice>() as u64 * 2;
 /// The largest number of spans that one span follows from. An open span can have links without end.
 pub(super) const FOLLOWS_FROM_MAX: usize = 128;
-const OPEN_SLICE_BYTES: u64 = size_of::<OpenSlice>() as u64 * 2;
-const THREAD_BYTES: u64 = 512;
-const CLOSING_BYTES: u64 = 32;
+pub(super) const OPEN_SLICE_BYTES: u64 = size_of::<OpenSlice>() as u64 * 2;
+pub(super) const THREAD_BYTES: u64 = 512;
+pub(super) const CLOSING_BYTES: u64 = 32;
 const FIELD_BYTES: u64 = 128;
 /// The size of a small thing that a span keeps, such as the link to a span that it follows.
 pub(super) const LINK_BYTES: u64 = 16;
-
-impl SpanReplay {
-    /// Returns an estimate of the bytes that the replay keeps in memory at present. The estimate is a little too high.
-    pub fn kept_bytes(&self) -> u64 {
-        [
-            (self.spans.len() as u64).saturating_mul(SPAN_BYTES),
-            (self.stacks.open() as u64).saturating_mul(OPEN_SLICE_BYTES),
-            (self.losses.threads() as u64).saturating_mul(THREAD_BYTES),
-            (self.closing.len() as u64).saturating_mul(CLOSING_BYTES),
-            self.more_bytes,
-            self.around.kept_bytes(),
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
-    }
-}
 
 impl Fields {
     /// Returns an estimate of the bytes that the fields take in memory.

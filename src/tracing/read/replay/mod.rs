@@ -7,8 +7,10 @@
 //! | `stacks` | the span stack of each thread |
 //! | `losses` | the time until which each ring has lost events, and the threads that may have recorded them |
 //! | `open` | the open spans and slices |
+//! | `step` | the change that one record makes to spans |
 //! | `around` | closed ancestors of spans that are still in the replay |
-//! | `memory` | an estimate of the memory that a replay takes |
+//! | `inside` | which spans are inside of which, and so which closed ones are kept |
+//! | `memory` | sizes, from which the memory that a replay takes is estimated |
 //! | `live` | the replay of a stream without end, in bounded memory |
 //! | `refused` | the open spans for which a replay in bounded memory has no room |
 //! | `tail` | the replay of batches that arrive one after the other |
@@ -16,6 +18,7 @@
 
 mod around;
 mod ended;
+mod inside;
 mod live;
 mod losses;
 mod memory;
@@ -23,26 +26,32 @@ mod open;
 mod refused;
 mod span_record;
 mod stacks;
+mod step;
 mod tail;
 
-pub use ended::GRACE_NANOS;
 pub use losses::RingLosses;
-pub use stacks::TakenSlice;
-pub use stacks::{OpenSlice, SpanInstructions, ThreadKey};
+pub use step::{SpanChange, SpanStep};
 
 use super::call_site::CallSite;
 use super::catalog::Catalog;
 use super::id_map::IdMap;
 use super::raw::RawRecord;
-use super::record::{PerfRecord, SpanId};
+use super::record::PerfRecord;
+use super::slice::ThreadKey;
 use super::span::{Span, SpanSlice, TimeOnThread};
 use crate::schema::perf::PerfEvent;
+use crate::tracing::span_id::SpanId;
+use around::SpansAround;
 use memory::{FOLLOWS_FROM_MAX, LINK_BYTES, SLICE_BYTES};
-use span_record::NamedRecord;
-use span_record::SpanRecord;
+use refused::RefusedSpans;
+use span_record::{NamedRecord, SpanRecord};
 use stacks::SpanStacks;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The time in nanoseconds for which the replay keeps a span after its close. Other threads may have recorded events
+/// of the span at the same time, and these records may come later in the stream than the close.
+pub const GRACE_NANOS: u64 = 5_000_000;
 
 /// A replay of the records of one process. It rebuilds the spans of the process and their slices. Threads race to
 /// record, so the replay accepts the records of a span in any order, for example the close before an exit.
@@ -79,73 +88,36 @@ pub struct SpanReplay {
     closing: VecDeque<(u64, SpanId)>,
     now_epoch_nanos: u64,
     /// The batch that is replayed; `None` if there are no batches.
-    batch: Option<tail::BatchTimes>,
+    batch: Option<BatchTimes>,
     spans_seen: u64,
     /// An estimate of the bytes that the spans take in addition to themselves.
     more_bytes: u64,
     /// Closed spans that were taken.
-    around: around::SpansAround,
+    around: SpansAround,
     drops_fields: bool,
     drops_slices: bool,
     /// The limits of a replay in bounded memory; `None` if the memory is not bounded.
-    live: Option<live::LiveLimits>,
+    live: Option<LiveLimits>,
 }
 
-/// The change that one record makes to spans.
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum SpanChange {
-    /// No change of a span: the record is a log record, a mark or a sample, it describes a thread or a call site, or a
-    /// thread exited a span that other threads are in and this one is not.
-    None,
-    /// Change of a span, but not of its slices: the span was created, it got fields, it follows from another span, or
-    /// a thread exited it and the enter was not seen.
-    Updated(SpanId),
-    /// Begin of a slice: a thread entered a span.
-    SliceBegun(OpenSlice),
-    /// End of a slice: a thread left a span that it had entered.
-    SliceEnded(OpenSlice),
-    /// Close of a span: its last handle is gone.
-    Closed {
-        /// The span.
-        span: SpanId,
-        /// The slices that the close ends: those that have not ended yet, because a thread cannot be in a span that is
-        /// closed. Their exits were lost, come later in the stream, or never come: the program may have left the span
-        /// on another thread than it has entered it.
-        cut: Vec<OpenSlice>,
-    },
+/// The times that the records of a batch have reached, in nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug)]
+struct BatchTimes {
+    /// The time until which all records have come, or are in the batch.
+    complete_until: u64,
+    /// The time that the records of the batch have reached, of which earlier batches may have later ones.
+    reached: u64,
 }
 
-/// The change that one record makes to spans, as the exports see it. It is a [`SpanChange`], and also says how slices
-/// ended.
-pub enum SpanStep {
-    /// Nothing.
-    None,
-    /// The span was made, or has new fields or links.
-    Updated(SpanId),
-    /// A thread has entered a span.
-    SliceBegun(OpenSlice),
-    /// A thread has left a span.
-    SliceEnded(TakenSlice),
-    /// A span has closed.
-    Closed {
-        /// The span.
-        span: SpanId,
-        /// The slices that its end has cut: those of threads that had not left it.
-        cut: Vec<TakenSlice>,
-    },
-}
-
-impl SpanStep {
-    /// Calls `each` with each thread that is in other spans than before.
-    pub fn each_changed_thread(&self, mut each: impl FnMut(ThreadKey)) {
-        match self {
-            Self::SliceBegun(slice) => each(slice.thread),
-            Self::SliceEnded(taken) => each(taken.slice.thread),
-            Self::Closed { cut, .. } => cut.iter().for_each(|taken| each(taken.slice.thread)),
-            Self::None | Self::Updated(_) => {}
-        }
-    }
+/// The limits of a replay in bounded memory.
+#[derive(Clone, Debug)]
+struct LiveLimits {
+    spans_max: usize,
+    refused: RefusedSpans,
+    /// The number of enters for which there was no room.
+    refused_enters: u64,
+    /// The memory of the fields of closed spans, for later spans.
+    buffers: Vec<Vec<u8>>,
 }
 
 impl SpanReplay {

@@ -1,7 +1,9 @@
 //! The open spans and slices of a replay.
 
-use super::{OpenSlice, SpanReplay, ThreadKey};
-use crate::tracing::{Span, SpanId};
+use super::SpanReplay;
+use crate::tracing::read::slice::{OpenSlice, ThreadKey};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 impl SpanReplay {
     /// Returns the span with this id. Returns `None` if no record has named the span, or if the span was taken.

@@ -1,11 +1,11 @@
 //! The open spans for which a replay in bounded memory has no room.
 //!
-//! For such a span, the replay keeps only the id, and the last time at which the span is known to have existed. With
-//! the id, the replay recognises the close of the span. If the close may be lost, the replay drops the span. Otherwise
-//! the span would count as open for ever.
+//! For a span without room, the replay keeps only the id, and the last time at which the span is known to have existed.
+//! With the id, the replay recognises the close of the span. If the close may be lost, the replay drops the span.
+//! Otherwise the span would count as open for ever. Beyond a number of ids, such spans are only counted.
 
-use crate::tracing::SpanId;
 use crate::tracing::read::id_map::IdMap;
+use crate::tracing::span_id::SpanId;
 
 /// The spans that began when there was no room for another.
 #[derive(Clone, Debug, Default)]

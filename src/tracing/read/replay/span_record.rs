@@ -1,10 +1,15 @@
-//! The form in which the replay reads a record. The record is decoded or raw. The replay decodes only those parts of a
-//! raw record that it keeps.
+//! The trait by which the replay reads a record, decoded or raw. The replay decodes only those parts of a raw record
+//! that it keeps.
 
-use crate::schema::perf::PerfEvent;
-use crate::tracing::context::{RemoteContext, recorded};
+use crate::schema::perf::{FieldValue, PerfEvent};
+use crate::tracing::read::call_site::{CallSite, Thread};
+use crate::tracing::read::catalog::Catalog;
 use crate::tracing::read::raw::RawRecord;
-use crate::tracing::{CallSite, Catalog, Fields, PerfContent, PerfRecord, SpanId, Thread};
+use crate::tracing::read::record::{Fields, PerfContent, PerfRecord};
+use crate::tracing::span_id::SpanId;
+use crate::tracing::trace_context::field_names::{PARENT_INDEX, STATE_INDEX};
+use crate::tracing::trace_context::recorded;
+use crate::tracing::trace_context::remote::RemoteContext;
 use std::sync::Arc;
 
 /// A record of a span, or another record that shows that a span exists.
@@ -181,9 +186,7 @@ impl SpanRecord for PerfRecord {
 
     fn caller(&self) -> Option<RemoteContext> {
         match &self.content {
-            PerfContent::SpanRecord { call_site, fields, .. } => {
-                recorded::of_fields(fields, call_site.field_names.len())
-            }
+            PerfContent::SpanRecord { call_site, fields, .. } => caller_of(fields, call_site.field_names.len()),
             _ => None,
         }
     }
@@ -191,4 +194,19 @@ impl SpanRecord for PerfRecord {
     fn raw_fields(&self) -> Option<&RawRecord<'_>> {
         None
     }
+}
+
+/// Reads the context in decoded fields.
+fn caller_of(fields: &Fields, names: usize) -> Option<RemoteContext> {
+    let text = |index: u8| match fields.values.iter().find(|field| field.index == index) {
+        Some(field) if field.cut.is_none() => match &field.value {
+            FieldValue::Str(text) => Some(text.as_str()),
+            _ => None,
+        },
+        _ => None,
+    };
+    if names > usize::from(PARENT_INDEX) {
+        return None;
+    }
+    RemoteContext::parse(text(PARENT_INDEX)?, text(STATE_INDEX))
 }

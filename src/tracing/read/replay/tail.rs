@@ -1,17 +1,11 @@
 //! The replay of batches that arrive one after the other. Events that two rings have recorded at the same time may
-//! arrive in different batches.
+//! arrive in different batches. So a closed span waits until all records up to 5 milliseconds after its close have
+//! arrived.
 
-use super::SpanReplay;
-use crate::tracing::{Span, SpanId};
-
-/// The times that the records of a batch have reached, in nanoseconds since the epoch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BatchTimes {
-    /// The time until which all records have come, or are in the batch.
-    complete_until: u64,
-    /// The time that the records of the batch have reached, of which earlier batches may have later ones.
-    reached: u64,
-}
+use super::memory::{CLOSING_BYTES, OPEN_SLICE_BYTES, SPAN_BYTES, THREAD_BYTES};
+use super::{BatchTimes, SpanReplay};
+use crate::tracing::read::span::Span;
+use crate::tracing::span_id::SpanId;
 
 impl SpanReplay {
     /// Begins a batch. All records up to this time have come, or are in the batch: spans that were closed later wait.
@@ -41,6 +35,20 @@ impl SpanReplay {
     #[inline]
     pub(super) fn reached_in_batch(&self) -> Option<u64> {
         self.batch.map(|batch| batch.complete_until.min(batch.reached))
+    }
+
+    /// Returns an estimate of the bytes that the replay keeps in memory at present. The estimate is a little too high.
+    pub fn kept_bytes(&self) -> u64 {
+        [
+            (self.spans.len() as u64).saturating_mul(SPAN_BYTES),
+            (self.stacks.open() as u64).saturating_mul(OPEN_SLICE_BYTES),
+            (self.losses.threads() as u64).saturating_mul(THREAD_BYTES),
+            (self.closing.len() as u64).saturating_mul(CLOSING_BYTES),
+            self.more_bytes,
+            self.around.kept_bytes(),
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
     }
 
     /// Takes spans until the replay keeps at most half of `bytes_max`, if it keeps more than that: closed ones, spans

@@ -1,8 +1,8 @@
 //! Replays of a few records.
 
-use super::ended::GRACE_NANOS;
 use super::*;
-use crate::tracing::{Catalog, Fields, PerfContent};
+use crate::tracing::read::catalog::Catalog;
+use crate::tracing::read::record::{Fields, PerfContent};
 use proptest::prelude::*;
 
 fn id(id: u64) -> SpanId {

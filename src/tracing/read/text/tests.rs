@@ -1,8 +1,8 @@
-//! Tests that texts are equal to those of `format!`, for each spec of a table, and for random values of all types that
-//! are recorded unformatted.
+//! Tests that readers format values like `format!`: with each format spec of a table, and for random values of all
+//! types that are recorded unformatted.
 
 use super::text;
-use crate::tracing::record::log::{ArgSink, LogValue};
+use crate::tracing::record::fields::args::{ArgSink, LogValue};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::fmt;

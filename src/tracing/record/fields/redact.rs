@@ -1,7 +1,6 @@
 //! The names of fields that must not be recorded.
 
 use crate::tracing::filter::field_name::without_raw;
-use crate::tracing::record::fields::Redactable;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -45,6 +44,12 @@ impl RedactedFields {
             end.eq_ignore_ascii_case(name.as_bytes()) && matches!(before.last(), None | Some(b'.'))
         })
     }
+}
+
+/// A visitor that can leave a value out.
+pub(in crate::tracing::record) trait Redactable: Visit {
+    /// Records a field without its value.
+    fn redacted(&mut self, field: &Field);
 }
 
 /// A visitor between `tracing` and an encoder. It passes fields on to the encoder, but for a redacted field it passes

@@ -1,7 +1,7 @@
 //! The values of the fields that this crate's own macros record. Their types are known at compile time, so encoding
 //! needs no virtual call.
 
-use crate::tracing::record::log::LogArgs;
+use crate::tracing::record::fields::args::LogArgs;
 use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
@@ -140,6 +140,26 @@ impl<T: fmt::Debug> RecordedValue for DebugValue<T> {
 impl<T: fmt::Display> RecordedValue for DisplayValue<T> {
     fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
         encoder.debug(index, self);
+    }
+}
+
+/// The text of a log record: its arguments, and a function that formats all of it.
+#[derive(Debug)]
+pub struct LogText<A, F>(pub A, pub F);
+
+impl<A: LogArgs, F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> RecordedValue for LogText<A, F> {
+    #[inline(always)]
+    fn encode(&self, index: usize, encoder: &mut impl FieldEncoder) {
+        encoder.text(index, &self.0, &Whole(&self.1));
+    }
+}
+
+/// The whole text, formatted by the program.
+struct Whole<'f, F>(&'f F);
+
+impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Debug for Whole<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0)(f)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::RecorderLayer;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::spans::map::{MappedSpan, SpanMap};
 use crate::tracing::record::spans::open_spans;
 use std::sync::Weak;

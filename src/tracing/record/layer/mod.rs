@@ -1,6 +1,7 @@
 //! `RecorderLayer`: records as one layer in a stack of tracing-subscriber layers.
 
 mod filtered;
+mod judge_open;
 mod parents;
 mod slow;
 
@@ -8,15 +9,16 @@ use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::events::record::record_log;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
-use crate::tracing::record::sinks::owner_filter;
-use crate::tracing::record::sinks::sink::{Sink, record_log};
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::sinks::answer::{self, Answer};
+use crate::tracing::record::sinks::deciders;
+use crate::tracing::record::sinks::owner::Owner;
+use crate::tracing::record::sinks::sink::Sink;
 use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
-use crate::tracing::record::sites::macro_site::{self, Answer};
 use crate::tracing::record::spans::map::{MappedSpan, SpanMap};
 use crate::tracing::record::spans::open_spans::{SpanOwner, SpanSource};
-use crate::tracing::record::spans::stack::Owner;
 use crate::tracing::record::threads::end_of_thread;
 use crate::tracing::record::threads::thread::{self, ThreadState};
 use std::sync::OnceLock;
@@ -98,8 +100,8 @@ impl RecorderLayer {
     /// from the stack. The first dispatcher is kept. Any of them would do, because the layer needs it only to reach the
     /// stack.
     fn use_stack(&self, stack: &Dispatch) {
-        if macro_site::note_sink(&self.sink, &self.owner) {
-            owner_filter::set(self.filter.as_ref(), stack);
+        if answer::note_sink(&self.sink, &self.owner) {
+            deciders::set(self.filter.as_ref(), stack);
         }
         if self.stack.set(stack.downgrade()).is_ok()
             && let Some(filter) = &self.filter
@@ -214,7 +216,7 @@ where
     // A layer in an `Option` or a `Vec` is told this, but not `on_register_dispatch`. The stack may never come into
     // use.
     fn on_layer(&mut self, _: &mut S) {
-        macro_site::note_sink(&self.sink, &self.owner);
+        answer::note_sink(&self.sink, &self.owner);
     }
 
     fn on_register_dispatch(&self, stack: &Dispatch) {
@@ -222,13 +224,13 @@ where
     }
 
     fn enabled(&self, _: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        owner_filter::note_reached(&self.sink);
+        deciders::note_reached(&self.sink);
         true
     }
 
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         let of_filter = self.filter.as_ref().map(|filter| Answer::from_interest(&filter.interest(metadata)));
-        macro_site::note(&self.sink, &self.owner, metadata, of_filter.unwrap_or(Answer::OfStack));
+        answer::note(&self.sink, &self.owner, metadata, of_filter.unwrap_or(Answer::OfStack));
         if self.recorder().is_some_and(PerfRecorder::belongs_to_this_process) {
             self.find_stack();
             thread::with(|thread| {

@@ -3,7 +3,7 @@
 use super::RecorderLayer;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
-use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sinks::sink::Parent;
 use crate::tracing::record::spans::map::MappedSpan;
 use crate::tracing::record::threads::end_of_thread;

@@ -3,8 +3,8 @@
 use super::{NewSpan, RecorderLayer};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::scope;
 use crate::tracing::record::spans::map::MappedSpan;
+use crate::tracing::record::spans::scope_end;
 use crate::tracing::record::threads::end_of_thread;
 use crate::tracing::record::threads::thread::ThreadState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -70,7 +70,7 @@ impl RecorderLayer {
     #[inline(never)]
     pub(super) fn exit_slow(&self, thread: &ThreadState, local_id: u64) {
         let _paused = thread.pause_count();
-        scope::end_above(thread, local_id, self.owner.get());
+        scope_end::end_above(thread, local_id, self.owner.get());
         let entry = thread.exit(local_id, self.owner.get());
         let known = entry.map(|entry| MappedSpan { span_id: entry.span_id, call_site_id: entry.call_site_id() });
         let Some(span) = known.or_else(|| self.spans.get(local_id)) else { return };

@@ -1,24 +1,23 @@
 //! Log records of this crate's own macros (`eventring::log`). The description of the call site holds the format string.
 //! Each event holds the arguments, encoded by their types. Readers format the text.
 
-mod args;
 mod macros;
 
 use crate::recorder::Recorder;
 use crate::schema::perf::PerfExt;
-use crate::tracing::record::fields::{
-    EncodedFields, FieldValues, Redactable, SmallEncoder, encode_large, visit_fields, visit_values,
-};
-use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::encoding::{SmallEncoder, encode_large, visit_fields};
+use crate::tracing::record::events::present::may_mean;
+use crate::tracing::record::events::record::record_event;
+use crate::tracing::record::fields::encoded::EncodedFields;
+use crate::tracing::record::fields::redact::Redactable;
+use crate::tracing::record::fields::values::{FieldValues, visit_values};
+use crate::tracing::record::macro_sites::site::MacroSite;
 use crate::tracing::record::perf_recorder::global::PERF;
-use crate::tracing::record::sinks::sink::record_event;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
-use crate::tracing::record::sites::macro_site::MacroSite;
-use crate::tracing::record::spans::present::may_mean;
-use crate::tracing::record::spans::stack::SCOPES;
+use crate::tracing::record::threads::stack::SCOPES;
 use crate::tracing::record::threads::thread::{self, ThreadState};
 
-pub use args::{ArgAsIs, ArgFormatted, ArgOf, ArgSink, FormattedArg, LogArgs, LogText, LogValue};
 use std::sync::Arc;
 use tracing_core::field::Visit;
 

@@ -1,6 +1,6 @@
 //! The resource of this process, as the message `ProcessContext` of the proposal.
 
-use crate::tracing::context::{ProcessIds, SpanIdText};
+use crate::tracing::trace_context::ids::{ProcessIds, SpanIdText};
 
 /// The field of `ProcessContext` with the resource, and the one with further attributes.
 const RESOURCE: u8 = 1;
@@ -12,7 +12,7 @@ const ARRAY_VALUE: u8 = 5;
 const RESOURCE_ATTRIBUTES: u8 = 1;
 
 /// Returns the message. The attributes are those of the resource in OTLP.
-pub(super) fn encode(program: &str, ids: &ProcessIds) -> Vec<u8> {
+pub(in crate::tracing::record) fn encode(program: &str, ids: &ProcessIds) -> Vec<u8> {
     let program = if program.is_empty() { "unknown_service" } else { program };
     let instance = SpanIdText(ids.instance()).to_string();
     let attributes = [

@@ -9,14 +9,14 @@ use crate::recorder::{ContentDescription, Recorder, RecorderBuilder, RecorderErr
 use crate::schema::perf::PerfEvent;
 use crate::shm::RingSize;
 use crate::sync::locked_section::LockedSection;
-use crate::tracing::record::fields::FieldLimits;
+use crate::tracing::record::fields::limits::FieldLimits;
 use crate::tracing::record::fields::redact::RedactedFields;
-use crate::tracing::record::perf_recorder::core::PerfCore;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
 use crate::tracing::record::perf_recorder::memory_plan::{DEFAULT_SHIFTS, MemoryPlan, ShardCount};
-use crate::tracing::record::sites::tables::Tables;
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::rings::shards::Shards;
+use crate::tracing::record::rings::tables::Tables;
 use crate::tracing::record::threads::instruction_count::InstructionSource;
-use crate::tracing::record::threads::shards::Shards;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -37,6 +37,13 @@ pub struct PerfRecorderBuilder {
     limits: FieldLimits,
     redacted: RedactedFields,
     instructions: Option<InstructionSource>,
+}
+
+impl PerfRecorder {
+    /// Starts the configuration of a recorder.
+    pub fn builder() -> PerfRecorderBuilder {
+        PerfRecorderBuilder::new()
+    }
 }
 
 impl PerfRecorderBuilder {

@@ -4,6 +4,7 @@ use crate::global::{GlobalRecorder, Installable};
 use crate::tracing::filter::switch::switch;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
 use crate::tracing::record::threads::thread;
+use std::sync::Arc;
 
 /// The perf recorder of this process. [`init`](fn@crate::tracing::init) installs a recorder here.
 /// [`Counter`](crate::tracing::Counter)s and [`Marker`](crate::tracing::Marker)s record to it.
@@ -17,6 +18,30 @@ impl GlobalRecorder<PerfRecorder> {
     #[inline(always)]
     pub fn active(&'static self) -> Option<&'static PerfRecorder> {
         if self.is_off() { None } else { self.installed() }
+    }
+}
+
+impl PerfRecorder {
+    /// Switches recording on or off while the program runs. This applies to all handles of the recorder.
+    ///
+    /// `tracing` caches for each call site whether a subscriber wants its spans or events. This function makes
+    /// `tracing` ask again for all call sites. `tracing` asks through the calling thread's subscriber. If the program
+    /// has only a scoped subscriber (`set_default`), call this function in the scope of that subscriber. While
+    /// recording is off, a call site costs the same as without any subscriber, if a
+    /// [`RecorderSubscriber`](crate::tracing::RecorderSubscriber) is the program's only subscriber.
+    ///
+    /// Some spans are created while recording is off, and are still open when recording is switched on. A
+    /// `RecorderSubscriber` never records such a span. A `RecorderLayer` records it from its next use on. While
+    /// recording is off, the exit of a span is still recorded if its enter was recorded. The close of a span is still
+    /// recorded if its creation was recorded.
+    pub fn set_enabled(&self, enabled: bool) {
+        switch(|| {
+            self.core.store_enabled(enabled);
+            if PERF.installed().is_some_and(|installed| Arc::ptr_eq(&installed.core, &self.core)) {
+                PERF.store_switch(enabled);
+            }
+            true
+        });
     }
 }
 

@@ -4,10 +4,7 @@ use crate::reader::{Reader, ReaderError};
 use crate::recorder::{Recorder, RecorderStats};
 use crate::schema::perf::PerfEvent;
 use crate::shm::ByteCount;
-use crate::tracing::filter::switch::switch;
-use crate::tracing::record::perf_recorder::builder::PerfRecorderBuilder;
-use crate::tracing::record::perf_recorder::core::PerfCore;
-use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::CALL_SITES;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,8 +30,12 @@ use std::sync::Arc;
 /// While nearly 2^24 spans are open, a new span is not recorded, but only counted ([`PerfStats::lost_spans`]).
 ///
 /// In a forked child the recorder records nothing, because its rings belong to the parent process. The child can
-/// create a recorder of its own. If the subscriber or layer records to [`PERF`], the child can
+/// create a recorder of its own. If the subscriber or layer records to [`PERF`](crate::tracing::PERF), the child can
 /// [install](crate::global::GlobalRecorder::install) the new recorder there.
+///
+/// [`PerfRecorderBuilder::memory`]: crate::tracing::PerfRecorderBuilder::memory
+/// [`PerfRecorderBuilder::shards`]: crate::tracing::PerfRecorderBuilder::shards
+/// [`PerfRecorderBuilder::tables_shift`]: crate::tracing::PerfRecorderBuilder::tables_shift
 #[derive(Clone)]
 pub struct PerfRecorder {
     pub(in crate::tracing::record) core: Arc<PerfCore>,
@@ -55,11 +56,6 @@ pub struct PerfStats {
 }
 
 impl PerfRecorder {
-    /// Starts the configuration of a recorder.
-    pub fn builder() -> PerfRecorderBuilder {
-        PerfRecorderBuilder::new()
-    }
-
     pub(in crate::tracing::record) fn from_core(core: PerfCore) -> Self {
         let core = Arc::new(core);
         CALL_SITES.add_recorder(&core);
@@ -78,28 +74,6 @@ impl PerfRecorder {
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.core.is_enabled() && self.core.belongs_to_this_process()
-    }
-
-    /// Switches recording on or off while the program runs. This applies to all handles of the recorder.
-    ///
-    /// `tracing` caches for each call site whether a subscriber wants its spans or events. This function makes
-    /// `tracing` ask again for all call sites. `tracing` asks through the calling thread's subscriber. If the program
-    /// has only a scoped subscriber (`set_default`), call this function in the scope of that subscriber. While
-    /// recording is off, a call site costs the same as without any subscriber, if a
-    /// [`RecorderSubscriber`](crate::tracing::RecorderSubscriber) is the program's only subscriber.
-    ///
-    /// Some spans are created while recording is off, and are still open when recording is switched on. A
-    /// `RecorderSubscriber` never records such a span. A `RecorderLayer` records it from its next use on. While
-    /// recording is off, the exit of a span is still recorded if its enter was recorded. The close of a span is still
-    /// recorded if its creation was recorded.
-    pub fn set_enabled(&self, enabled: bool) {
-        switch(|| {
-            self.core.store_enabled(enabled);
-            if PERF.installed().is_some_and(|installed| Arc::ptr_eq(&installed.core, &self.core)) {
-                PERF.store_switch(enabled);
-            }
-            true
-        });
     }
 
     /// Returns true if this process made the recorder. Returns false if the process inherited the recorder by a fork.
@@ -181,5 +155,21 @@ impl PerfRecorder {
 impl std::fmt::Debug for PerfRecorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PerfRecorder").field("path", &self.path()).field("shards", &self.shard_count()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tracing::read::CatalogLosses;
+    use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+
+    #[test]
+    fn spans_that_found_no_room_are_counted_where_a_reader_sees_it() {
+        let builder = PerfRecorder::builder().anonymous().shifts(15, 21).tables_shift(13).prefault(false);
+        let recorder = builder.build().unwrap();
+        recorder.core.count_lost_span();
+        recorder.core.count_lost_span();
+        let readers = recorder.open_readers().unwrap();
+        assert_eq!((recorder.stats().lost_spans, CatalogLosses::read(&readers[0]).spans), (2, 2));
     }
 }

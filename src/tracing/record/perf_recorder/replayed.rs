@@ -3,7 +3,7 @@
 use crate::recorder::{Recorder, RecorderBuilder, RecorderError};
 use crate::schema::perf::tables::{ENTRY_HEADER_BYTES, TABLES_START};
 use crate::tracing::read::Catalog;
-use crate::tracing::record::sites::tables::{TableKind, Tables};
+use crate::tracing::record::rings::tables::{TableKind, Tables};
 use std::collections::HashSet;
 
 /// The limits of the shift of the context area.

@@ -1,19 +1,21 @@
 //! The begin of a scope.
 
-use super::end::end;
 use crate::recorder::Recorder;
 use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::filter_handle::may_judge;
 use crate::tracing::filter::live_filters::each_judging_filter;
-use crate::tracing::record::fields::{EncodedFields, FieldValues, SmallEncoder, visit_fields, visit_values};
-use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::encoding::{SmallEncoder, visit_fields};
+use crate::tracing::record::fields::encoded::EncodedFields;
+use crate::tracing::record::fields::values::{FieldValues, visit_values};
+use crate::tracing::record::macro_sites::site::MacroSite;
 use crate::tracing::record::perf_recorder::global::PERF;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
-use crate::tracing::record::sites::macro_site::MacroSite;
 use crate::tracing::record::spans::open_spans;
-use crate::tracing::record::spans::stack::SCOPES;
+use crate::tracing::record::spans::scope_end::end;
 use crate::tracing::record::threads::end_of_thread;
+use crate::tracing::record::threads::stack::SCOPES;
 use crate::tracing::record::threads::thread::ThreadState;
 use std::sync::Arc;
 use tracing_core::field::Visit;

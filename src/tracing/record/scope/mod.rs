@@ -3,21 +3,20 @@
 //! The thread that creates a scope enters it at once. When the thread exits the scope, the scope closes. So two events
 //! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Otherwise scopes work like
 //! spans: they have ids, cells of the span slab, entries of the span stack, parents and children. Subscribers and
-//! layers that record to [`PERF`](crate::tracing::PERF) treat scopes like their own spans. A scope and a span of such a
-//! subscriber or layer can be each other's parents.
+//! layers that record to [`PERF`](crate::tracing::PERF) treat scopes like their own spans: a scope can be the parent or
+//! the child of one of their spans.
 //!
 //! The guard of a scope may be forgotten, or dropped after the scope's parent has ended. Then the scope ends with its
 //! parent, at the latest with its thread, and its SPAN_EXIT has the flag `ENDED_WITH_PARENT`. A later drop of the guard
 //! has no effect.
 
 mod begin;
-mod end;
 mod macros;
 
-use crate::tracing::record::fields::FieldValues;
-use crate::tracing::record::sites::macro_site::MacroSite;
+use crate::tracing::record::fields::values::FieldValues;
+use crate::tracing::record::macro_sites::site::MacroSite;
+use crate::tracing::record::spans::scope_end;
 use crate::tracing::record::threads::thread;
-pub(super) use end::{end_above, end_all};
 use std::marker::PhantomData;
 
 /// A scope of the calling thread. It ends when this guard is dropped. [`scope!`](crate::scope) begins one.
@@ -80,7 +79,7 @@ impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
         if self.span_id != 0 {
-            end::end(self.span_id);
+            scope_end::end(self.span_id);
         }
     }
 }

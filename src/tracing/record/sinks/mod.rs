@@ -3,9 +3,11 @@
 //! | file | idea |
 //! |---|---|
 //! | `sink` | the common part of subscribers and layers |
-//! | `active` | how many subscribers and layers record to the global recorder |
-//! | `owner_filter` | whether the filters of a layer's stack enable a call site of this crate's own macros |
+//! | `owner` | whose spans are whose |
+//! | `answer` | whether they want a call site of this crate's own macros |
+//! | `deciders` | which of them decide about such a call site |
 
-pub(in crate::tracing) mod active;
-pub(in crate::tracing) mod owner_filter;
+pub(in crate::tracing) mod answer;
+pub(in crate::tracing) mod deciders;
+pub(in crate::tracing) mod owner;
 pub(in crate::tracing) mod sink;

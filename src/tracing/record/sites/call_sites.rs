@@ -11,9 +11,9 @@ use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
 use crate::sync::locked_section::LockedSection;
 use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicUsize, Ordering};
-use crate::tracing::record::perf_recorder::core::PerfCore;
-use crate::tracing::record::sites::constant_text::SeenTexts;
-use crate::tracing::record::spans::present;
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::sites::seen_texts::SeenTexts;
+use crate::tracing::record::sites::task_sites;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tracing_core::{Level, Metadata};
@@ -170,7 +170,7 @@ impl CallSites {
         if let Some(metadata) = metadata {
             // The entry was free: its metadata has not been set.
             let _ = entry.known.set(Box::new(KnownCallSite { metadata, texts: SeenTexts::new() }));
-            present::learn(id, metadata);
+            task_sites::learn(id, metadata);
         }
         let body = describe().into_boxed_slice();
         known.recorders.retain(|recorder| recorder.upgrade().is_some_and(|recorder| recorder.add_call_site(id, &body)));
@@ -209,6 +209,20 @@ impl CallSites {
     fn lock(&self) -> MutexGuard<'_, Known> {
         // A poisoned lock does no harm: wherever code panics while it holds this lock, the lists are complete.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PerfCore {
+    /// Returns the id of a call site. In a forked child, returns [`NO_CALL_SITE`] for a call site that the process
+    /// has not met. The child must not take the lock of the call sites, because another thread may have held it at
+    /// the fork. The child records nothing anyway, so it needs no new ids.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn call_site_id(&self, metadata: &'static Metadata<'static>) -> u32 {
+        match CALL_SITES.known_id_of(metadata) {
+            Some(id) => id,
+            None if self.belongs_to_this_process() => CALL_SITES.id_of(metadata),
+            None => NO_CALL_SITE,
+        }
     }
 }
 

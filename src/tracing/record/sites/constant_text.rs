@@ -4,56 +4,16 @@
 //! the text once, as the format string of an additional call site. Later records with this text carry only the id of
 //! the additional call site. All other records carry their text.
 
-use crate::sync::{AtomicU64, Ordering};
-use crate::tracing::record::fields::MessageText;
+use crate::sync::Ordering;
+use crate::tracing::record::fields::encoded::MessageText;
 use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE, view_of};
+use crate::tracing::record::sites::seen_texts::{CHANGES, ConstantText, NOTHING, SeenTexts};
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
-use std::sync::OnceLock;
 
 /// The largest text that is stored with a call site, in bytes. The tables have little room.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// The constant text of a call site.
-#[derive(Debug)]
-pub(in crate::tracing::record) struct ConstantText {
-    pub(in crate::tracing::record) text: Box<str>,
-    /// The id of the call site whose format string is the text.
-    pub(in crate::tracing::record) call_site_id: u32,
-}
-
-/// What is known about the texts of a call site's log records.
-#[derive(Debug)]
-pub(in crate::tracing::record) struct SeenTexts {
-    /// [`NOTHING`], [`CHANGES`], or the hash of the first text.
-    first: AtomicU64,
-    constant: OnceLock<Box<ConstantText>>,
-}
-
-/// Value of [`SeenTexts::first`] before the first record.
-const NOTHING: u64 = 0;
-/// Value of [`SeenTexts::first`] if the texts are not looked at any more.
-const CHANGES: u64 = 1;
-
 impl SeenTexts {
-    pub(in crate::tracing::record) const fn new() -> Self {
-        Self { first: AtomicU64::new(NOTHING), constant: OnceLock::new() }
-    }
-
-    /// Returns the constant text, if it is known.
-    #[inline(always)]
-    pub(in crate::tracing::record) fn constant(&self) -> Option<&ConstantText> {
-        self.constant.get().map(|constant| &**constant)
-    }
-
-    /// Returns the id of the call site with which to record a log record of the call site `id`.
-    #[inline(always)]
-    pub(in crate::tracing::record) fn call_site_id(&self, id: u32, message: MessageText<'_>) -> u32 {
-        match message {
-            MessageText::Expected => self.constant().map_or(id, |constant| constant.call_site_id),
-            MessageText::OnePiece(_) | MessageText::Other => id,
-        }
-    }
-
     /// Looks at the message of a log record of the call site `id`, as long as it is not known whether the texts are
     /// constant. This may record the description of a call site, so it comes after the log record.
     #[inline(always)]

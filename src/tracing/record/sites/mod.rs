@@ -1,13 +1,12 @@
-//! Call sites: those of `tracing`, those of this crate's own macros, and their entries in the tables of shard 0.
+//! Call sites and their ids.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `call_sites` | the ids of call sites |
-//! | `macro_site` | call sites of this crate's own macros |
-//! | `constant_text` | texts that are the same in each record |
-//! | `tables` | call sites and threads in the tables of shard 0 |
+//! | `seen_texts`, `constant_text` | texts that are the same in each record |
+//! | `task_sites` | the call sites of tasks |
 
 pub(in crate::tracing) mod call_sites;
 pub(in crate::tracing) mod constant_text;
-pub(in crate::tracing) mod macro_site;
-pub(in crate::tracing) mod tables;
+pub(in crate::tracing) mod seen_texts;
+pub(in crate::tracing) mod task_sites;

@@ -1,33 +1,16 @@
-//! Testing spans that are already open when a span directive is added.
-//!
-//! The values of an open span's fields are only in the rings: in the event of the span's creation, and in the events of
-//! later values. So this module reads the rings, like any other reader.
+//! The spans of subscribers and layers, as their filters see them.
 
-use crate::reader::{Cursor, Descriptor, Next, Reader, Seek};
-use crate::schema::EventType;
-use crate::schema::perf::{PerfEvent, PerfExt, flags};
-use crate::span_slab::SPAN_SLAB;
-use crate::tracing::filter::effective::SpanDirective;
-use crate::tracing::filter::filter_handle::{FilterHandle, OpenSpans};
-use crate::tracing::filter::span_matches::SpanMatches;
-use crate::tracing::record::layer::RecorderLayer;
-use crate::tracing::record::perf_recorder::core::PerfCore;
-use crate::tracing::record::perf_recorder::global::PERF;
-use crate::tracing::record::perf_recorder::handle::PerfRecorder;
+use crate::tracing::filter::filter_handle::FilterHandle;
+use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::CALL_SITES;
 use crate::tracing::record::threads::thread;
-use std::collections::{HashMap, HashSet};
 use std::sync::Weak;
-use std::time::{Duration, Instant};
 use tracing_core::Metadata;
 use tracing_core::dispatcher::WeakDispatch;
 
-/// Time to wait for an event that a thread is recording. A thread that takes longer does not run at present.
-const COMMIT_TIME_MAX: Duration = Duration::from_millis(20);
-
 /// The spans of one subscriber or layer, and the recorder that records them.
 pub(in crate::tracing::record) struct SpanSource {
-    /// The recorder. `None` means the recorder in [`PERF`].
+    /// The recorder. `None` means the recorder in [`PERF`](crate::tracing::PERF).
     pub(in crate::tracing::record) recorder: Option<Weak<PerfCore>>,
     pub(in crate::tracing::record) spans: SpanOwner,
 }
@@ -38,102 +21,6 @@ pub(in crate::tracing::record) enum SpanOwner {
     Subscriber,
     /// A `RecorderLayer` with this number in this stack of layers.
     Layer(WeakDispatch, u32),
-}
-
-/// Open spans that may meet a directive, with their call sites.
-type Candidates = HashMap<u64, &'static Metadata<'static>>;
-
-impl SpanSource {
-    fn recorder(&self) -> Option<PerfRecorder> {
-        match &self.recorder {
-            Some(core) => core.upgrade().map(|core| PerfRecorder { core }),
-            None => PERF.installed().cloned(),
-        }
-    }
-
-    fn candidates(&self, directives: &[&SpanDirective]) -> Candidates {
-        let mut candidates = Candidates::new();
-        let mut add = |span_id, call_site_id| {
-            let metadata = CALL_SITES.metadata(call_site_id);
-            if let Some(metadata) = metadata.filter(|span| directives.iter().any(|of_spans| of_spans.fits_span(span))) {
-                candidates.insert(span_id, metadata);
-            }
-        };
-        match &self.spans {
-            SpanOwner::Subscriber => SPAN_SLAB.for_each_open(add),
-            SpanOwner::Layer(stack, owner) => {
-                let stack = stack.upgrade();
-                let layer = stack.as_ref().and_then(|stack| stack.downcast_ref::<RecorderLayer>());
-                if let Some(layer) = layer.filter(|layer| layer.is(*owner)) {
-                    layer.spans().for_each_open(|span| add(span.span_id, span.call_site_id));
-                }
-            }
-        }
-        candidates
-    }
-}
-
-impl OpenSpans for SpanSource {
-    /// The ring may not have the creation of some spans any more: these cannot be judged. A span that is created during
-    /// the call may be counted by mistake.
-    fn judge(&self, directives: &[&SpanDirective], matches: &SpanMatches) -> u64 {
-        // The open spans are collected before the rings are read: the creation of each is then in a ring.
-        let candidates = self.candidates(directives);
-        if candidates.is_empty() {
-            return 0;
-        }
-        let mut judged = HashSet::new();
-        for shard in self.recorder().and_then(|recorder| recorder.open_readers().ok()).unwrap_or_default() {
-            judge_ring(&shard, &candidates, directives, matches, &mut judged);
-        }
-        (candidates.len() - judged.len()) as u64
-    }
-}
-
-fn judge_ring(
-    ring: &Reader,
-    candidates: &Candidates,
-    directives: &[&SpanDirective],
-    matches: &SpanMatches,
-    judged: &mut HashSet<u64>,
-) {
-    let mut cursor = ring.cursor();
-    let end = cursor.next_seqno();
-    cursor.seek(Seek::Oldest);
-    let mut buffer = Vec::new();
-    while let Some(descriptor) = next_before(&mut cursor, end) {
-        let Some(event @ (PerfEvent::SpanNew | PerfEvent::SpanRecord)) = PerfEvent::from_code(descriptor.event_type)
-        else {
-            continue;
-        };
-        let ext = PerfExt::from_words(descriptor.content_ext);
-        let Some(metadata) = candidates.get(&ext.span_id) else { continue };
-        let Some(payload) = cursor.payload(&descriptor, &mut buffer).valid() else { continue };
-        let met = directives.iter().filter(|of_spans| of_spans.fits_span(metadata));
-        matches.add(ext.span_id, met.map(|of_spans| of_spans.conditions_met(metadata, payload)));
-        // A layer records an adopted span later than the program made it, and without its fields.
-        if event == PerfEvent::SpanNew && ext.flags & flags::ADOPTED == 0 {
-            judged.insert(ext.span_id);
-        }
-    }
-}
-
-/// Returns the next event before the seqno `end`. Waits for an event that is being recorded, but not for long. Returns
-/// `None` if there is no other event.
-fn next_before(cursor: &mut Cursor, end: u64) -> Option<Descriptor> {
-    let mut waiting_since = None;
-    while cursor.next_seqno() < end {
-        match cursor.next() {
-            Next::Event(descriptor) => return Some(descriptor),
-            Next::Gap(_) => {}
-            Next::NotReady if waiting_since.get_or_insert_with(Instant::now).elapsed() > COMMIT_TIME_MAX => {
-                cursor.pass_unready(end - 1);
-                waiting_since = None;
-            }
-            Next::NotReady => std::thread::yield_now(),
-        }
-    }
-    None
 }
 
 /// Judges a span by values of its fields that have just been recorded. `payload` has the values.

@@ -8,15 +8,15 @@ use crate::schema::perf::{PerfEvent, PerfExt, flags};
 use crate::span_slab::SPAN_SLAB;
 use crate::tracing::filter::filter::TargetFilter;
 use crate::tracing::filter::filter_handle::FilterHandle;
-use crate::tracing::record::perf_recorder::core::PerfCore;
+use crate::tracing::record::events::present::may_mean;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
-use crate::tracing::record::sinks::owner_filter;
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::sinks::answer::{self, Answer};
+use crate::tracing::record::sinks::deciders;
+use crate::tracing::record::sinks::owner::Owner;
 use crate::tracing::record::sinks::sink::{Parent, Sink};
 use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
-use crate::tracing::record::sites::macro_site::{self, Answer};
 use crate::tracing::record::spans::open_spans::{self, SpanOwner, SpanSource};
-use crate::tracing::record::spans::present::may_mean;
-use crate::tracing::record::spans::stack::Owner;
 use crate::tracing::record::threads::thread::{self, ThreadState};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -165,8 +165,8 @@ fn recorded(id: &Id) -> Option<u64> {
 
 impl Subscriber for RecorderSubscriber {
     fn on_register_dispatch(&self, dispatch: &Dispatch) {
-        if macro_site::note_sink(&self.sink, &self.owner) {
-            owner_filter::set(Some(&self.filter), dispatch);
+        if answer::note_sink(&self.sink, &self.owner) {
+            deciders::set(Some(&self.filter), dispatch);
         }
         self.filter.add_dispatch(dispatch);
     }
@@ -175,11 +175,11 @@ impl Subscriber for RecorderSubscriber {
         let Some(recorder) = self.recorder().filter(|recorder| recorder.is_enabled()) else {
             // There is no recorder, or it is switched off. When this changes, `tracing` asks again for all call
             // sites.
-            macro_site::note(&self.sink, &self.owner, metadata, Answer::from_interest(&Interest::never()));
+            answer::note(&self.sink, &self.owner, metadata, Answer::from_interest(&Interest::never()));
             return Interest::never();
         };
         let interest = self.filter.interest(metadata);
-        macro_site::note(&self.sink, &self.owner, metadata, Answer::from_interest(&interest));
+        answer::note(&self.sink, &self.owner, metadata, Answer::from_interest(&interest));
         if !interest.is_never() && recorder.belongs_to_this_process() {
             thread::with(|thread| {
                 let _paused = thread.pause_count();

@@ -3,10 +3,11 @@
 use super::{RecorderSubscriber, UNRECORDED, id_of, recorded};
 use crate::schema::perf::{PerfEvent, PerfExt};
 use crate::span_slab::{Dropped, SPAN_SLAB};
-use crate::tracing::record::fields::{EncodedFields, encode_large};
-use crate::tracing::record::scope;
-use crate::tracing::record::sinks::sink::record_log;
+use crate::tracing::record::encoding::encode_large;
+use crate::tracing::record::events::record::record_log;
+use crate::tracing::record::fields::encoded::EncodedFields;
 use crate::tracing::record::sites::call_sites::NO_CALL_SITE;
+use crate::tracing::record::spans::scope_end;
 use crate::tracing::record::threads::end_of_thread;
 use crate::tracing::record::threads::thread::ThreadState;
 use tracing_core::Event;
@@ -130,7 +131,7 @@ impl RecorderSubscriber {
     pub(super) fn exit_slow(&self, thread: &ThreadState, span: &Id) {
         let _paused = thread.pause_count();
         let Some(span_id) = recorded(span) else { return };
-        scope::end_above(thread, span_id, self.owner.get());
+        scope_end::end_above(thread, span_id, self.owner.get());
         let entry = thread.exit(span_id, self.owner.get());
         let call_site_id = entry.map_or_else(|| SPAN_SLAB.call_site_id(span_id), |entry| entry.call_site_id());
         self.sink.record_exit(thread, entry, PerfExt::of_span(span_id, call_site_id));

@@ -1,25 +1,21 @@
-//! The end of a thread. An ending thread returns the shards that recorders have assigned to it, and the free cells of
-//! the span slab that it keeps for later spans.
+//! The shards that recorders have assigned to a thread. When it ends, it gives them back
+//! (`spans/at_thread_end.rs`).
 
-use crate::schema::perf::{PerfEvent, PerfExt};
-use crate::span_slab::SPAN_SLAB;
-use crate::tracing::record::perf_recorder::core::PerfCore;
-use crate::tracing::record::scope;
-use crate::tracing::record::threads::shards::Assignment;
-use crate::tracing::record::threads::thread;
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::rings::shards::Assignment;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 /// A shard that a recorder has assigned to this thread.
-struct Assigned {
-    recorder: Weak<PerfCore>,
+pub(in crate::tracing::record) struct Assigned {
+    pub(in crate::tracing::record) recorder: Weak<PerfCore>,
     recorder_id: u64,
-    assignment: Assignment,
+    pub(in crate::tracing::record) assignment: Assignment,
 }
 
 /// The shards that recorders have assigned to one thread. The destructor of this thread-local runs when the thread
 /// ends.
-struct EndOfThread(RefCell<Vec<Assigned>>);
+pub(in crate::tracing::record) struct EndOfThread(pub(in crate::tracing::record) RefCell<Vec<Assigned>>);
 
 thread_local! {
     static END: EndOfThread = const { EndOfThread(RefCell::new(Vec::new())) };
@@ -65,27 +61,4 @@ pub(in crate::tracing::record) fn change(recorder: &PerfCore, assignment: Assign
     };
     // The destructor has not run: `find` has found the assignment.
     let _ = END.try_with(change);
-}
-
-impl Drop for EndOfThread {
-    fn drop(&mut self) {
-        thread::with(|thread| {
-            scope::end_all(thread);
-            thread.span_stack.end();
-            thread.free_list.end(&SPAN_SLAB);
-            thread.forget_last_ring();
-            for assigned in self.0.get_mut().drain(..) {
-                let Some(recorder) = assigned.recorder.upgrade() else { continue };
-                if !recorder.belongs_to_this_process() {
-                    continue;
-                }
-                // The ring is put into the thread's cache even if the assignment is provisional. `record` must find the
-                // ring there: while this destructor runs, the thread's list of assignments cannot be accessed. Without
-                // the cached ring, `record` would assign another shard to the thread.
-                thread.cache_ring(&recorder, assigned.assignment);
-                recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
-                recorder.shards.release(assigned.assignment.shard);
-            }
-        });
-    }
 }

@@ -1,12 +1,13 @@
 //! Counts of the instructions that the program executes. The instructions of recording do not count.
 //!
-//! A thread that counts never takes a fast path. For a fast path, a thread needs a last ring, and a counting thread has
-//! none. Each slow path first pauses the count. So the fast paths have no code for counting.
+//! A thread that counts instructions never takes a fast path, so the fast paths have no code for counting. A fast path
+//! works only if the thread remembers the ring to which it has recorded last. A counting thread does not remember it.
+//! Each slow path first pauses the count.
 
 use crate::clock::instructions::InstructionCounter;
 use crate::sync::interrupted::Mark;
 use crate::sync::{AtomicUsize, Ordering, compiler_fence};
-use crate::tracing::record::threads::thread::ThreadState;
+use crate::tracing::record::threads::thread::{Counting, ThreadState};
 use std::cell::{Cell, OnceCell};
 
 /// A source of instruction counts. A recorder puts the count of a thread into the events of its spans
@@ -45,15 +46,6 @@ impl InstructionSource {
         let hardware = || if source == Self::Hardware as usize { InstructionCounter::of_hardware() } else { None };
         InstructionCounter::of_plugin().or_else(hardware)
     }
-}
-
-/// An answer to the question whether a thread counts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tracing::record) enum Counting {
-    /// The thread has not recorded yet.
-    Unknown,
-    No,
-    Yes,
 }
 
 thread_local! {

@@ -1,14 +1,14 @@
-//! The ring of each thread, and the thread's instruction count.
+//! The state of each thread: its ring, the spans that it is in, and its instruction count.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `thread` | the state of a thread |
-//! | `shards` | which shard a thread records to |
-//! | `end_of_thread` | the clean-up when a thread ends |
+//! | `stack/` | the spans that a thread is in |
+//! | `end_of_thread` | the shards of a thread, which it gives back when it ends |
 //! | `instruction_count` | the instructions that a thread has executed |
 
 pub(in crate::tracing) mod end_of_thread;
 pub(in crate::tracing) mod instruction_count;
-pub(in crate::tracing) mod shards;
+pub(in crate::tracing) mod stack;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 pub(in crate::tracing) mod thread;

@@ -6,11 +6,10 @@ use crate::span_slab::FreeList;
 use crate::sync::interrupted::{Owned, OwnedWord};
 use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicU64, Ordering};
-use crate::tracing::record::perf_recorder::core::PerfCore;
-use crate::tracing::record::spans::stack::{Popped, SpanEntry, SpanStack};
+use crate::tracing::record::rings::core::PerfCore;
+use crate::tracing::record::rings::shards::Assignment;
 use crate::tracing::record::threads::end_of_thread;
-use crate::tracing::record::threads::instruction_count::Counting;
-use crate::tracing::record::threads::shards::Assignment;
+use crate::tracing::record::threads::stack::{Popped, SpanEntry, SpanStack};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -24,6 +23,15 @@ type CachedRing = Owned<Recorder>;
 /// The ring in which the thread recorded last, taken from it for a while.
 #[derive(Clone, Copy)]
 pub(in crate::tracing::record) struct LastRing(CachedRing);
+
+/// An answer to the question whether a thread counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tracing::record) enum Counting {
+    /// The thread has not recorded yet.
+    Unknown,
+    No,
+    Yes,
+}
 
 /// The state of a thread that records. The fields that are needed to record an event lie together, and next to them
 /// the first entries of the span stack.
@@ -233,7 +241,7 @@ impl ThreadState {
 fn set_current_span(span_id: u64) {
     set_current_span_id(span_id);
     #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
-    super::super::otel::show_span(span_id);
+    crate::tracing::record::otel::shown::show_span(span_id);
 }
 
 /// The spans that the thread is in.

@@ -1,7 +1,7 @@
-//! A column of ids, such as span ids. Most ids have appeared for the first time shortly before, because a span is
-//! created, entered, exited and closed within a few events of its thread. So for each id, the column holds the number
-//! of ids that have appeared for the first time since this id did. This number takes one byte and compresses well. The
-//! writer and the reader remember the last 254 new ids. An older id is written as a whole.
+//! A column of ids, such as span ids. A span is created, entered, exited and closed within a few events of its thread.
+//! So few other new ids come between the first event with an id and a later one. The column holds the number of these
+//! new ids, as a code of one byte, which compresses well. The writer and the reader remember the last 254 new ids. An
+//! id that they do not remember is written as a whole.
 
 /// The code of the id 0, which names nothing.
 const NONE: u8 = 0;

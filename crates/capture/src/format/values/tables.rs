@@ -1,5 +1,5 @@
-//! The names of a ring's events and fields. The names of a ring of typed events are in its schema. The names of a perf
-//! recorder are in its tables.
+//! The names of a ring's events and fields. For a ring of typed events, the names are in its schema. For the rings of a
+//! perf recorder (which records spans), they are in the recorder's tables.
 
 use super::typed::TypedNames;
 use eventring::reader::Reader;

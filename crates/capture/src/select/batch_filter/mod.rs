@@ -1,5 +1,5 @@
-//! The filter of a capture into batches. The events that the filter leaves out become gaps with a cause of their own.
-//! So the counts of events stay exact.
+//! The filter of a capture: it decides which events the capture leaves out. Captures into files and into batches both
+//! use it. The events that are left out become gaps, with a cause of their own, so the counts of events stay exact.
 //!
 //! Each recorder of the capture is filtered separately, because types, call sites and spans belong to one recorder.
 //!
@@ -29,7 +29,7 @@ pub(crate) use span_test::{OpenSpans, no_open_spans};
 use std::collections::{HashMap, HashSet};
 pub(crate) use trees::{SpanTrees, TreeVerdict};
 
-/// The events that a capture into batches takes.
+/// The filter of a capture into a file or into batches: it decides which events the capture leaves out.
 #[derive(Clone, PartialEq, Debug)]
 #[must_use]
 pub struct BatchFilter {

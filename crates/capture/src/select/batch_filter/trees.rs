@@ -1,9 +1,9 @@
 //! The trees of spans of one perf recorder. The decision about the root of a tree holds for all spans of the tree, on
 //! all threads and shards.
 //!
-//! The shard of a span may be copied before the shard of its parent. Then lookaheads read ahead in all shards. They
-//! find the parent, because it was recorded before its children. Spans may be open when a forwarder begins. So the
-//! forwarder first reads the older events that the rings still have.
+//! A span and its parent may be in different shards, and the span's shard may be copied first. Then the filter reads
+//! ahead in all shards. It finds the parent there, because the parent was recorded before its children. Some spans may
+//! already be open when a capture begins. So the filter first reads the older events that the rings still have.
 
 use super::lookahead::{Lookahead, read_past};
 use super::sample::TreeSample;

@@ -2,8 +2,9 @@
 //!
 //! A ring holds the process id of its writer in the writer's pid namespace. The ring may be hostile, so the id alone is
 //! not trusted. A process is the writer if it has the ring mapped for writing, and if its id, its namespace and its
-//! start time are those in the ring. (A later process with the same id has another start time.) A ring of another
-//! implementation names no writer. The writer of such a ring is the holder of the ring's lock.
+//! start time are those in the ring. (A later process with the same id has another start time.) If another
+//! implementation made the ring, it holds no process id. Then the writer is the process that holds the ring's lock and
+//! has the ring mapped for writing.
 
 use super::process;
 use crate::exit::{Exit, Failure};

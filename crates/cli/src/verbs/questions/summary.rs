@@ -9,10 +9,10 @@ use crate::text::losses::{MissingEvents, removed_in_words};
 use crate::text::out::stdout;
 use crate::text::paint::{DIM, PLAIN, WARNING};
 use crate::text::table::NumberTable;
-use crate::verbs::part::SavedArgs;
+use crate::verbs::saved_args::SavedArgs;
 use eventring_capture::EndReason;
+use eventring_capture::numbers::time;
 use eventring_exec::{Blocks, ChainFigures, ChainSummary, Wanted};
-pub(crate) use eventring_export::numbers::time;
 use eventring_export::{
     EventSummary, InstructionSummary, ProgramState, SharedNames, SpanSummary, Summary, full_name, summarize,
 };

@@ -7,7 +7,7 @@ use crate::output::formats::{Format, FormatParser, export, export_files};
 use crate::output::{directory, json_line};
 use crate::text::format::counted;
 use crate::text::losses::MissingEvents;
-use crate::verbs::part::SavedArgs;
+use crate::verbs::saved_args::SavedArgs;
 use clap::ValueEnum as _;
 use eventring::internal::CountedWriter;
 use eventring_capture::{CaptureError, CaptureFile, ReadFiles};

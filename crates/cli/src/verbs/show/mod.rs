@@ -2,5 +2,5 @@
 
 pub(crate) mod export;
 pub(crate) mod report;
-#[cfg_attr(not(feature = "view"), path = "../../left_out/view.rs")]
+#[cfg_attr(not(feature = "view"), path = "../left_out/view.rs")]
 pub(crate) mod view;

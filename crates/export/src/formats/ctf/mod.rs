@@ -24,14 +24,13 @@ mod tests;
 mod typed_events;
 
 use super::files::ExportFiles;
-use crate::ExportSummary;
 use crate::exec::ring_blocks::RingBlocks;
 use eventring::reader::GapCause;
 use eventring::tracing::SpanStep;
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
-    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayParts, ReplayState, SpanParts,
-    replay_capture, write_error,
+    CaptureRecording, EntryContent, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
+    ReplayState, replay_capture, write_error,
 };
 use metadata::Metadata;
 use perf_events::PerfEvents;
@@ -57,7 +56,7 @@ pub(crate) fn may_have_file(name: &str) -> bool {
 pub(crate) fn write(
     recording: &CaptureRecording<'_>,
     files: &mut dyn ExportFiles,
-) -> Result<ExportSummary, CaptureError> {
+) -> Result<ReplayCounts, CaptureError> {
     write_with_uuid(recording, files, metadata::random_uuid())
 }
 
@@ -65,7 +64,7 @@ fn write_with_uuid(
     recording: &CaptureRecording<'_>,
     files: &mut dyn ExportFiles,
     uuid: [u8; 16],
-) -> Result<ExportSummary, CaptureError> {
+) -> Result<ReplayCounts, CaptureError> {
     let mut writer = CtfWriter::begin(recording, files, uuid).map_err(write_error)?;
     let mut counts = replay_capture(recording, &mut writer)?;
     counts.problems.extend(writer.finish(counts.last_nanos).map_err(write_error)?);
@@ -138,8 +137,8 @@ impl<'o> CtfWriter<'o> {
 }
 
 impl ReplayConsumer for CtfWriter<'_> {
-    fn parts(&self) -> SpanParts {
-        SpanParts { remaining: true, ..SpanParts::default() }
+    fn needs(&self) -> ReplayNeeds {
+        ReplayNeeds { remaining: true, ..ReplayNeeds::default() }
     }
 
     fn follow(&self, parts: &mut ReplayParts) {

@@ -1,5 +1,5 @@
-//! Compressed packets. A packet with the field `compressed_packets` contains many other packets of the trace,
-//! compressed. Most packets of a trace are in such packets. Other threads compress them.
+//! Compressed packets. Most packets of a trace are inside other packets: a packet with the field `compressed_packets`
+//! contains many compressed packets. Separate threads compress the packets.
 
 use super::fields;
 use super::wire::{begin, bytes, end};

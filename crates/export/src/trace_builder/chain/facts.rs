@@ -1,5 +1,5 @@
-//! The arguments of blocks, transactions and commit states: known values, missing values, and counts of events that are
-//! not drawn as slices of their own.
+//! The arguments of blocks, transactions and commit states: values from events, "not seen" for events that are missing,
+//! and counts of events that are not drawn as slices of their own.
 
 use super::collected::{Collected, Part};
 use crate::args::{ArgValue, Args};

@@ -1,5 +1,5 @@
 //! Records of all buffers in the order of time. A record is passed on when no buffer can have an earlier record any
-//! more. This is so when all buffers were read, and this reading began after the time of the record.
+//! more: after two passes over all buffers that began after the time of the record.
 
 use super::body::Record;
 

@@ -1,16 +1,16 @@
 //! `eventring capture`.
 
+mod args;
+mod begin;
 pub(crate) mod filter;
+mod trigger_args;
 mod triggers;
 
-use crate::input::awaited::AwaitedRings;
+pub(crate) use args::Args;
+pub(crate) use triggers::Watched;
 
-use crate::args::amounts::{parse_bytes, parse_duration};
-use crate::args::rotation::RotationArgs;
 use crate::exit::{Exit, Failure};
-use crate::input::advice;
-use crate::input::programs::filter_overrides::Enabled;
-use crate::input::programs::processes::{FollowedPrograms, ProcessArgs};
+use crate::input::awaited::AwaitedRings;
 use crate::input::programs::program::Program;
 use crate::input::reading::spinner;
 use crate::input::saved::stdout_twice;
@@ -18,129 +18,20 @@ use crate::interrupt::Interrupt;
 use crate::output;
 use crate::output::json_line;
 use crate::text::losses::{MissingEvents, report_problem};
-use crate::text::paint::WARNING;
-use crate::verbs::keep::capture::filter::{FilterArgs, report_filtered};
 use crate::verbs::keep::capture_result;
 use crate::verbs::keep::capture_result::Captured;
-use eventring::reader::{ReaderError, ReaderErrorKind};
+use begin::{begin, enable};
 use eventring_capture::{
     CaptureError, CaptureErrorKind, CaptureOptions, CaptureProgress, CaptureSummary, EndReason, OutputKind,
     RotatedCapture, capture_rings, capture_rings_to,
 };
+use filter::report_filtered;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
-use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-use triggers::TriggerArgs;
-pub(crate) use triggers::Watched;
-
-/// Save what rings hold and go on to record, until programs end
-///
-/// All shards of a perf recorder are taken. Rings of dead programs are read to their end. Ctrl-C ends a capture in good
-/// order.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Names or paths of rings, or patterns such as 'shop*'; several go into one file, in the order of time
-    #[arg(value_name = "RING")]
-    names: Vec<PathBuf>,
-    #[command(flatten)]
-    process: ProcessArgs,
-    /// Where to write; `-` for stdout [default: the first ring's name and `.evc`, in the current directory]. With
-    /// --on, {span} and {time} in the name stand for the span or event and the time, and an `n` in braces for a number
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Replace files that exist
-    #[arg(short, long)]
-    force: bool,
-    /// Stop after this time (10s, 2m, 1h30m), counted from the first ring on; also the longest wait for the first ring
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Duration>,
-    /// Save what has been recorded until now, and stop
-    #[arg(long, conflicts_with = "duration")]
-    now: bool,
-    /// Leave out what has been recorded until now; rings that are made later are taken whole
-    #[arg(long, conflicts_with = "now")]
-    only_new: bool,
-    /// Stop when the files have this size together (500k, 100M, 2G)
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    max_size: Option<u64>,
-    #[command(flatten)]
-    rotation: RotationArgs,
-    /// Compression level of zstd, 1 to 22; 0 for none. A capture that falls behind compresses less for a while. Above
-    /// 9, it loses events of a busy ring that lower levels do not lose
-    #[arg(
-        long, alias = "level", value_name = "LEVEL", default_value_t = CaptureOptions::DEFAULT_LEVEL,
-        value_parser = clap::value_parser!(i32).range(0..=22),
-    )]
-    compression: i32,
-    /// Print one JSON object about the capture
-    #[arg(long)]
-    json: bool,
-    /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
-    #[arg(long)]
-    strict: bool,
-    /// Wait for rings that do not exist yet, until Ctrl-C or --duration; existing rings are read meanwhile
-    #[arg(long, conflicts_with = "now")]
-    wait: bool,
-    /// Go on after the newest file of the rotation set FILE.0001.evc and so on, even if its capture was killed: nothing
-    /// is written twice, and nothing that the rings still hold is left out
-    #[arg(long, conflicts_with_all = ["force", "only_new"])]
-    resume: bool,
-    /// When all rings have ended, go on with the next ring of each name, in a new file of the rotation set
-    #[arg(long, conflicts_with_all = ["now", "duration", "max_size"])]
-    reopen: bool,
-    #[command(flatten)]
-    filter: FilterArgs,
-    #[command(flatten)]
-    triggers: TriggerArgs,
-    /// A program to start, with its arguments: all rings that it makes under these names are captured until the program
-    /// ends; its exit code is ours. It runs with EVENTRING_KEEP=1, and its rings are removed afterwards, unless you
-    /// have set this variable yourself. If the capture ends first, the program goes on. With --json or `-o -`, its
-    /// output goes to stderr
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["now", "only_new", "reopen"])]
-    command: Vec<OsString>,
-}
-
-impl Args {
-    fn options(&self) -> anyhow::Result<CaptureOptions> {
-        let options =
-            CaptureOptions::new().compression_level(self.compression).only_new(self.only_new).overwrite(self.force);
-        let options = options.rotation(self.rotation.options()?).filter(self.filter.filter());
-        let duration = self.now.then_some(Duration::ZERO).or(self.duration);
-        let options = duration.into_iter().fold(options, CaptureOptions::duration);
-        Ok(self.max_size.into_iter().fold(options, CaptureOptions::max_bytes))
-    }
-
-    /// Checks whether `output` can be written, and returns its kind. A rotated capture does not write to `output`
-    /// itself but makes files with numbered names. Only the first of these names is checked here. The others are
-    /// checked when their files are made.
-    fn target(&self, output: &Path) -> anyhow::Result<OutputKind> {
-        match self.resume {
-            // The files of the rotation set are there, and are checked when the capture goes on after them.
-            true => Ok(OutputKind::File),
-            false if self.rotation.rotates() || self.reopen => output::look_at_row(output, self.force),
-            false => output::look(output, self.force),
-        }
-    }
-
-    /// Returns true if the capture goes on after an earlier one, or with later rings.
-    fn goes_on(&self) -> bool {
-        self.resume || self.reopen
-    }
-
-    fn output(&self, names: &[PathBuf]) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| {
-            let first = names.first().and_then(|name| name.file_name()).unwrap_or("ring".as_ref());
-            let mut name = first.to_os_string();
-            name.push(".evc");
-            PathBuf::from(name)
-        })
-    }
-}
+use std::path::Path;
 
 /// What `capture --json` prints.
 #[derive(Serialize, JsonSchema)]
@@ -233,51 +124,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
 }
 
-/// Starts the program, if the command line names one, and finds the rings. Returns true with them if there was a ring
-/// at the first search. With `spares_stdout`, the program's output goes to stderr.
-fn begin(
-    args: &Args,
-    names: &[PathBuf],
-    programs: FollowedPrograms,
-    spares_stdout: bool,
-    interrupt: &Interrupt,
-) -> anyhow::Result<(AwaitedRings, bool)> {
-    AwaitedRings::check_names(names).map_err(with_advice_to_wait)?;
-    let program = match args.command.as_slice() {
-        [] => None,
-        command => Some(Program::start(command, spares_stdout)?),
-    };
-    let mut rings = AwaitedRings::new(names, program, programs);
-    if args.reopen {
-        ProcessArgs::check_lasting(names)?;
-        rings.reopens = true;
-    }
-    if !args.wait && rings.program.is_none() {
-        rings.open_all().map_err(with_advice_to_wait)?;
-        return Ok((rings, true));
-    }
-    match rings.wait_for_first(args.duration, interrupt) {
-        Ok(is_at_once) => Ok((rings, is_at_once)),
-        Err(error) => {
-            rings.remove_what_stayed_for_us();
-            Err(error)
-        }
-    }
-}
-
-/// Switches on what `--enable` names. If that fails in a program that was started for this capture, the capture goes
-/// on, and the inner error is for its end.
-fn enable(args: &Args, rings: &AwaitedRings) -> anyhow::Result<anyhow::Result<Option<Enabled>>> {
-    match args.process.enable(rings.names()) {
-        // The program runs already. What it records without the filter override is captured.
-        Err(error) if rings.program.is_some() => {
-            say!("{WARNING}warning:{WARNING:#} nothing was switched on, the capture goes on: {error}");
-            Ok(Err(error))
-        }
-        enabled => enabled.map(Ok),
-    }
-}
-
 /// Captures, with a line of progress on a terminal.
 fn copy(
     args: &Args,
@@ -350,18 +196,6 @@ fn copy(
             bar.finish_and_clear();
             summary.map_err(of_output)
         }
-    }
-}
-
-fn with_advice_to_wait(error: ReaderError) -> anyhow::Error {
-    match error.kind() {
-        // A ring of this name may still be made, so the message advises to wait for it. This advice is left out for a
-        // name with sizes (`name:15:24`), because no ring ever has such a name.
-        ReaderErrorKind::NotFound if error.path().and_then(advice::instead_of_a_name).is_none() => {
-            let why = error.path().map(advice::why_gone).unwrap_or_default();
-            Exit::NotFound.failure(format!("{error}, or have the capture wait for it (--wait){why}")).into()
-        }
-        _ => error.into(),
     }
 }
 

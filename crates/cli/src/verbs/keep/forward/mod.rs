@@ -1,5 +1,6 @@
 //! `eventring forward` and `eventring receive`: sending events to another host, and writing them to captures there.
 
+mod args;
 mod broker;
 mod nats;
 mod otlp;
@@ -8,73 +9,16 @@ mod receive;
 mod ring_space;
 mod rings;
 
+pub(crate) use args::ForwardArgs;
 pub(crate) use otlp::Sent;
 pub(crate) use progress::Forwarded;
 pub(crate) use receive::{ReceiveArgs, Received, run as run_receive};
 
-use crate::args::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::programs::processes::ProcessArgs;
 use crate::interrupt::Interrupt;
-use crate::verbs::keep::capture::filter::FilterArgs;
-use broker::{BrokerArgs, RetentionArgs};
-use eventring_capture::CaptureOptions;
 use eventring_capture::secret::SecretAddress;
-use otlp::OtlpArgs;
-use std::path::PathBuf;
-use std::time::Duration;
-
-/// Send what rings record to another host, until programs end
-///
-/// To NATS JetStream, events go in compressed batches, each exactly once: a forwarder begins after the last batch that
-/// the stream has. While the broker cannot be reached, events wait in their rings. Ctrl-C and SIGTERM end it in good
-/// order, and then a batch that the broker does not take is given up after 5 seconds. One ring that fails does not stop
-/// the others.
-#[derive(clap::Args)]
-pub(crate) struct ForwardArgs {
-    /// Names or paths of rings, or patterns such as 'shop*'
-    #[arg(value_name = "RING")]
-    names: Vec<PathBuf>,
-    #[command(flatten)]
-    process: ProcessArgs,
-    /// Where to: nats://HOST:PORT or tls://HOST:PORT (several with commas); otlp://HOST[:PORT], or otlps:// for TLS,
-    /// an OpenTelemetry collector
-    #[arg(long, value_name = "ADDRESS")]
-    to: SecretAddress,
-    #[command(flatten)]
-    otlp: OtlpArgs,
-    #[command(flatten)]
-    broker: BrokerArgs,
-    #[command(flatten)]
-    retention: RetentionArgs,
-    /// The name of this host in subjects and batches [default: the system's]
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
-    /// The longest time from the recording of an event to the sending of its batch [default: 200ms]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    every: Option<Duration>,
-    /// Compression level of zstd, 1 to 22; 0 for none [default: 1]
-    #[arg(long, alias = "level", value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(0..=22))]
-    compression: Option<i32>,
-    #[command(flatten)]
-    filter: FilterArgs,
-    /// Wait for rings that do not exist yet
-    #[arg(long)]
-    wait: bool,
-    /// When a ring has ended, go on with the next ring of its name
-    #[arg(long)]
-    reopen: bool,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    json: bool,
-}
-
-impl ForwardArgs {
-    fn compression(&self) -> i32 {
-        self.compression.unwrap_or(CaptureOptions::DEFAULT_LEVEL)
-    }
-}
 
 pub(crate) fn run(args: &ForwardArgs) -> anyhow::Result<Exit> {
     let to = AddressKind::parse(args.to.expose())?;

@@ -1,6 +1,6 @@
 //! Forwarding to NATS JetStream: a thread for each ring.
 
-use super::ForwardArgs;
+use super::args::ForwardArgs;
 use super::broker::connect;
 use super::progress::ForwardersProgress;
 use crate::exit::Exit;

@@ -1,8 +1,7 @@
 //! `eventring forward --to otlp://…`.
 
-use super::ForwardArgs;
+use super::args::ForwardArgs;
 use super::progress::Problems;
-use crate::args::amounts::parse_duration;
 use crate::exit::{Exit, Failure};
 use crate::input::advice;
 use crate::input::awaited::AwaitedRings;
@@ -20,28 +19,6 @@ use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;
-use std::time::Duration;
-
-/// The options of a forwarding to an OpenTelemetry collector.
-#[derive(clap::Args)]
-pub(super) struct OtlpArgs {
-    /// With otlp://: a header of each request, for authentication for example; may be repeated. Those in
-    /// $OTEL_EXPORTER_OTLP_HEADERS, which other users cannot see, are sent, too, unless one of the same name is given
-    /// here
-    #[arg(long = "header", value_name = "NAME=VALUE")]
-    headers: Vec<String>,
-    /// With otlp://: how long to go on trying to reach the collector after the last event; a number is seconds
-    /// [default: 30s]
-    #[arg(long, alias = "patience", value_name = "TIME", value_parser = parse_duration)]
-    timeout: Option<Duration>,
-}
-
-impl OtlpArgs {
-    /// Returns which of these options are given, with their names.
-    pub(super) fn given(&self) -> [(bool, &'static str); 2] {
-        [(!self.headers.is_empty(), "--header"), (self.timeout.is_some(), "--timeout")]
-    }
-}
 
 pub(super) fn run(args: &ForwardArgs, rings: AwaitedRings, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let mut endpoint = endpoint(args)?;

@@ -1,5 +1,5 @@
-//! The directory of a run, with the program's rings and the plugin's report. It is removed at the end of the run, or by
-//! the next run if `eventring` was killed.
+//! The temporary directory of a run of `icount`, with the program's rings and the report of QEMU's plugin. It is
+//! removed at the end of the run, or from `/dev/shm` by the next run if `eventring` was killed.
 
 use crate::exit::Failure;
 use rustix::fs::{Mode, OFlags};

@@ -1,6 +1,6 @@
 //! The beginning of a profile: its rings, its program, and the options for the kernel.
 
-use super::ProfileArgs;
+use super::args::ProfileArgs;
 use crate::exit::{Exit, Failure};
 use crate::input::awaited::AwaitedRings;
 use crate::input::programs::family::Family;

@@ -1,15 +1,15 @@
 //! `eventring profile`.
 
+mod args;
 mod begin;
 mod beside;
 mod result;
 
+pub(crate) use args::ProfileArgs;
 pub(crate) use beside::Beside;
 pub(crate) use result::Profiled;
 
-use crate::args::amounts::parse_duration;
 use crate::exit::Exit;
-use crate::input::programs::processes::ProcessArgs;
 use crate::input::programs::program::Program;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -17,76 +17,13 @@ use crate::text::paint::{DIM, WARNING};
 use crate::verbs::keep::capture_result::{PROGRAM_ENDED, TIME_OVER, killed};
 use begin::Begun;
 use eventring_capture::{CaptureOptions, CaptureProgress, EndReason, NextRing, OutputKind, capture_rings};
-use eventring_profile::record::ProfileOptions;
 use std::cell::{Cell, RefCell};
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The number of looks of the capture after the end of the recording. With the first it knows of the last events.
 const LAST_LOOKS: u32 = 2;
-
-/// Record what the kernel does with a program's threads
-///
-/// Switches, wake-ups, stacks and system calls, beside the program's rings. Everything goes into one capture. Root
-/// records all; other users what the system lets them, and are told the rest. docs/PROFILE.md says which right is for
-/// what.
-#[derive(clap::Args)]
-pub(crate) struct ProfileArgs {
-    /// Names or paths of rings, whose programs are looked at; or a program: pid:N
-    #[arg(value_name = "RING")]
-    names: Vec<PathBuf>,
-    #[command(flatten)]
-    process: ProcessArgs,
-    /// Where to write [default: the first ring's or program's name and `.evc`, in the current directory]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Replace a file that exists
-    #[arg(short, long)]
-    force: bool,
-    /// Stop after this time (10s, 2m, 1h30m)
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
-    duration: Option<Duration>,
-    /// Samples a second of each running thread, with --stacks; 0 for none
-    #[arg(long, value_name = "RATE", default_value_t = 997)]
-    hz: u32,
-    /// Record when threads leave processors and come back, and who wakes them. Without this, --stacks and --syscalls,
-    /// --sched and --stacks are meant
-    #[arg(long)]
-    sched: bool,
-    /// Record the stacks of running threads and, with --sched, those at which threads leave processors
-    #[arg(long)]
-    stacks: bool,
-    /// Record system calls in which a thread leaves its processor; and, as they need it, what --sched does
-    #[arg(long)]
-    syscalls: bool,
-    /// Look up the names of all addresses at the end, and store them
-    #[arg(long)]
-    resolve: bool,
-    /// Print one JSON object about the profile
-    #[arg(long)]
-    json: bool,
-    /// A program to start, with its arguments, and to look at until it ends; its exit code is ours. Without RING, all
-    /// rings are captured that it and its children make. With --json, its output goes to stderr
-    #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
-}
-
-impl ProfileArgs {
-    fn options(&self) -> ProfileOptions {
-        let is_any = self.sched || self.stacks || self.syscalls;
-        ProfileOptions {
-            sample_hz: self.hz,
-            // System calls are recorded where they block, so they need the switches.
-            has_sched: self.sched || self.syscalls || !is_any,
-            has_stacks: self.stacks || !is_any,
-            has_syscalls: self.syscalls,
-            resolves: self.resolve,
-            repeats: None,
-        }
-    }
-}
 
 /// Why a profile stops.
 #[derive(Clone, Copy)]

@@ -16,7 +16,6 @@ use crate::interrupt::Interrupt;
 use crate::text::format::{TimeFormat, columns, terminal_size};
 use crate::text::losses::report_problem;
 use crate::text::out::{Out, stdout};
-use anstream::AutoStream;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::now::NowReader;
 use eventring::reader::{Reader, RingSet, SetRing};
@@ -224,7 +223,7 @@ pub(crate) fn check_whole(rings: &RingSet) -> Result<(), Failure> {
 /// Where the open spans are shown.
 struct OpenOutput<'a> {
     args: &'a OpenArgs,
-    out: Out<AutoStream<Stdout>>,
+    out: Out<Stdout>,
     time: TimeFormat,
     is_first: bool,
 }

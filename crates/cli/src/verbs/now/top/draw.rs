@@ -2,21 +2,23 @@
 
 use super::draw_threads;
 use super::list::ListOrder as _;
-use super::model::{SHORT, TABLE, TopDetail, TopRing, TopScreen, TopStats, WINDOWS};
-use super::open_spans::{TopOpen, TopOpenSpans};
+use super::model::{TopDetail, TopRing, TopScreen};
+use super::open_spans::{THREAD_WIDTH, TopOpen, TopOpenSpans};
+use super::stats::{SHORT, TABLE, TopStats, WINDOWS};
+use super::style::{BOLD, DIM, coloured, right, selectable};
 use super::typed::TopEvent;
 use super::view::TopView;
 use crate::input::ring::state::end_in_words;
 use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate, shown_name};
 use crate::text::table::shortened_end;
 use crate::verbs::now::open;
-use crate::verbs::questions::summary::time;
+use eventring_capture::numbers::time;
 use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Cell, Row, StatefulWidget, Table, TableState, Widget};
+use ratatui::widgets::{Cell, Row, Table, Widget};
 use std::time::Duration;
 
 /// The number of rings that are shown.
@@ -25,10 +27,6 @@ const RINGS_MAX: usize = 4;
 const WIDE: u16 = 110;
 /// The width from which on threads are shown beside the open spans.
 const PANEL_FROM: u16 = 160;
-/// The width of the column of threads beside the open spans.
-pub(super) const THREAD_WIDTH: usize = 24;
-pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-pub(super) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const STATS: [&str; 6] = ["spans/s", "self", "p50", "p90", "p99", "max"];
 const STATS_WIDTHS: [u16; 6] = [8, 8, 7, 7, 7, 7];
 
@@ -89,11 +87,6 @@ pub(super) fn lines(frame: &Buffer) -> impl Iterator<Item = String> {
     let width = usize::from(frame.area.width).max(1);
     let line = |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
     frame.content().chunks(width).map(move |cells| line(cells).trim_end().to_owned())
-}
-
-/// Returns the style with a colour, if there are colours.
-pub(super) fn coloured(view: &TopView, style: Style, colour: Color) -> Style {
-    if view.has_colours { style.fg(colour) } else { style }
 }
 
 /// Returns the first line. If it is too wide, the name of the program is cut.
@@ -197,13 +190,6 @@ fn typed(screen: &TopScreen, area: Rect, buf: &mut Buffer) {
     Widget::render(Table::new(rows, widths).header(titles), area, buf);
 }
 
-/// Draws a table with a selected row, or with room for its mark. The table is scrolled to the row.
-pub(super) fn selectable(table: Table<'_>, selected: Option<usize>, area: Rect, buf: &mut Buffer) {
-    let table = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED)).highlight_symbol("> ");
-    let table = table.highlight_spacing(ratatui::widgets::HighlightSpacing::Always);
-    StatefulWidget::render(table, area, buf, &mut TableState::new().with_selected(selected));
-}
-
 /// Returns a window in words: `the last 10 s`, or `3.2 s of 10 s` if it covers less. `≥` says that events were lost in
 /// it, so there were more than it counts.
 fn window_words(screen: &TopScreen, window: usize) -> String {
@@ -233,10 +219,6 @@ fn detail(screen: &TopScreen, detail: &TopDetail, area: Rect, buf: &mut Buffer) 
 fn stats(stats: &TopStats, of_self: String) -> [Cell<'static>; 6] {
     let wall = |index: usize| right(stats.wall_nanos.map_or("–".to_owned(), |nanos| time(nanos[index])));
     [right(low_rate(stats.per_second)), right(of_self), wall(0), wall(1), wall(2), wall(3)]
-}
-
-pub(super) fn right<'t>(text: impl Into<Text<'t>>) -> Cell<'t> {
-    Cell::from(text.into().right_aligned())
 }
 
 fn open(spans: &TopOpenSpans, screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {

@@ -1,8 +1,8 @@
 //! Drawing the threads.
 
-use super::draw::{BOLD, DIM, coloured, right, selectable};
 use super::list::{ListOrder as _, TopList};
 use super::model::TopScreen;
+use super::style::{BOLD, DIM, coloured, right, selectable};
 use super::threads::TopThread;
 use super::view::TopView;
 use crate::text::format::{counted, duration, grouped, one_line, shown_name};

@@ -1,8 +1,9 @@
 //! The screen as JSON.
 
-use super::model::{TopRing, TopScreen, WINDOWS};
+use super::model::{TopRing, TopScreen};
 use super::names::TopName;
 use super::open_spans::TopOpen;
+use super::stats::WINDOWS;
 use super::threads::TopThread;
 use super::typed::TopEvent;
 use crate::verbs::now::open::ProgramRow;

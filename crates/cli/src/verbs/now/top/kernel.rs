@@ -1,6 +1,6 @@
 //! The kernel's data about threads in spans, by the name of the span, while a profile is recorded.
 
-use super::model::{TABLE, WINDOWS};
+use super::stats::{TABLE, WINDOWS};
 use eventring::tracing::SpanStep;
 use eventring_capture::recording::{RecordingEntry, ReplayConsumer, ReplayParts, ReplayState};
 use eventring_profile::by_span::{Did, KernelPart, KernelWanted, Said, ThreadShare};

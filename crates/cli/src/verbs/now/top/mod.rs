@@ -2,6 +2,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `stats` | the windows, and what is counted in them |
 //! | `model` | the screen as plain data, made from the engine's state |
 //! | `names` | the names of closed spans |
 //! | `open_spans` | the open spans |
@@ -10,8 +11,8 @@
 //! | `kernel` | the kernel's data about threads in spans |
 //! | `list` | a list that the user can sort and filter, and in which the user selects an entry |
 //! | `view` | the shown list, its sort order, its filter, and the keys that change them |
-//! | `draw` | drawing the model with the view into any area |
-//! | `draw_threads` | drawing the threads |
+//! | `draw`, `draw_threads` | drawing the model with the view into any area |
+//! | `style` | the styles of what is drawn |
 //! | `json` | the same data as JSON |
 //! | `rings` | the rings, and the time span of their events |
 //! | `terminal` | the terminal, which is restored at the end |
@@ -25,6 +26,8 @@ mod model;
 mod names;
 mod open_spans;
 mod rings;
+mod stats;
+mod style;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -97,7 +100,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<Exit> {
         return Exit::Usage.fail("stdout is no terminal; use --once, which prints one frame");
     }
     let interrupt = Interrupt::listen()?;
-    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(model::WINDOWS);
+    let options = LiveOptions::new().open_spans_max(args.max_spans).windows(stats::WINDOWS);
     if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;
         let saved = saved::open(&args.names, false)?;
@@ -206,7 +209,7 @@ fn once(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow
 
 /// Shows frames until the user ends it.
 fn watch(watched: &mut TopWatch, interrupt: &Interrupt, args: &TopArgs) -> anyhow::Result<()> {
-    let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
+    let has_colours = !crate::text::out::stdout().is_plain;
     let mut view = TopView { has_colours, ..TopView::default() };
     let mut terminal = TopTerminal::start()?;
     let mut screen = watched.screen(args, &view);

@@ -2,7 +2,7 @@
 
 use super::kernel::KernelTimes;
 use super::list::{ListOrder, ListRow};
-use super::model::{TABLE, TopKey, TopStats};
+use super::stats::{TABLE, TopKey, TopStats};
 use eventring_live::SeriesView;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};

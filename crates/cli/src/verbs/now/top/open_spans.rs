@@ -1,6 +1,5 @@
 //! Open spans as plain data.
 
-use super::draw::THREAD_WIDTH;
 use crate::text::format::{counted, grouped};
 use crate::verbs::now::open;
 use eventring_live::OpenSpan;
@@ -9,6 +8,8 @@ use serde::Serialize;
 
 /// The number of open spans of each kind that are kept for the screen.
 const OPEN_MAX: usize = 100;
+/// The width of the column of threads beside the open spans.
+pub(super) const THREAD_WIDTH: usize = 24;
 
 /// An open span.
 #[derive(Serialize, JsonSchema)]

@@ -2,9 +2,10 @@
 
 use super::draw::draw;
 use super::list::{ListRow as _, TopList};
-use super::model::{TopDetail, TopKey, TopRing, TopScreen, TopStats, WINDOWS};
+use super::model::{TopDetail, TopRing, TopScreen};
 use super::names::{NameOrder, TopName};
 use super::open_spans::{TopOpen, TopOpenSpans};
+use super::stats::{TopKey, TopStats, WINDOWS};
 use super::threads::{ThreadOrder, TopInnermost, TopThread};
 use super::view::{TopRequest, TopView};
 use eventring::tracing::ThreadKey;

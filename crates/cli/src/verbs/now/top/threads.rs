@@ -1,7 +1,7 @@
 //! The threads with the spans that they are in, as plain data.
 
 use super::list::{ListOrder, ListRow};
-use super::model::TopKey;
+use super::stats::TopKey;
 use crate::text::perf::thread_label;
 use crate::verbs::now::open::program_name;
 use eventring::tracing::ThreadKey;

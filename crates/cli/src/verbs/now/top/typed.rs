@@ -1,6 +1,6 @@
 //! The typed events by type, as plain data.
 
-use super::model::TABLE;
+use super::stats::TABLE;
 use eventring_live::{SeriesKind, SeriesView};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,9 @@
 //! The view: the shown list, its sort order, its filter, and the keys that change them.
 
 use super::list::{ListOrder as _, ListRow, TopList};
-use super::model::{TopKey, TopScreen};
+use super::model::TopScreen;
 use super::names::TopName;
+use super::stats::TopKey;
 use super::threads::TopThread;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 

@@ -80,7 +80,7 @@ impl Screen {
 }
 
 fn write_all(from: &Receiver<Vec<u8>>, waiting: &AtomicUsize) -> io::Result<()> {
-    let mut out = crate::text::out::stdout().0;
+    let mut out = io::stdout();
     for bytes in from {
         out.write_all(&bytes)?;
         out.flush()?;

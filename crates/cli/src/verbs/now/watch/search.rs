@@ -1,5 +1,5 @@
-//! The search for events of a capture that fulfil a condition by their own values. The test of an event needs no other
-//! event. So the search may skip blocks, and still finds the same events.
+//! The search for events of a capture that fulfil a condition. Each event is tested alone, without other events. So the
+//! search may skip blocks in which no event can fulfil the condition, and still finds all events.
 
 use super::json::JsonLines;
 use super::rings::{NextItem, Rings};

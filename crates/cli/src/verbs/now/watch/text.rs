@@ -41,11 +41,13 @@ pub(super) struct Lines<O: Write> {
 pub(super) fn to_stdout(rings: &Rings, full: bool, clock: TimeFormat) -> io::Result<Box<dyn Printer>> {
     let ask_width: fn() -> Option<usize> = if full { || None } else { || columns(&io::stdout()) };
     if io::stdout().is_terminal() && !rings.are_captured() {
-        let out = Out(BufWriter::with_capacity(1 << 13, Screen::start()?));
+        let to = BufWriter::with_capacity(1 << 13, Screen::start()?);
+        let out = Out { to, is_plain: stdout().is_plain };
         let lines = Lines::new(out, ask_width, rings, full, clock);
         return Ok(Box::new(ScreenLines(lines)));
     }
-    let out = Out(BufWriter::with_capacity(1 << 16, stdout().0.lock()));
+    let Out { to, is_plain } = stdout();
+    let out = Out { to: BufWriter::with_capacity(1 << 16, to.lock()), is_plain };
     Ok(Box::new(Lines::new(out, ask_width, rings, full, clock)))
 }
 
@@ -55,7 +57,7 @@ struct ScreenLines(Lines<Out<BufWriter<Screen>>>);
 impl ScreenLines {
     /// Says how much was left out, if the terminal takes events again.
     fn say_left_out(&mut self) -> io::Result<()> {
-        let left_out = self.0.out.0.get_mut().takes_again();
+        let left_out = self.0.out.to.get_mut().takes_again();
         self.say(left_out)
     }
 
@@ -72,19 +74,19 @@ impl ScreenLines {
 impl Drop for ScreenLines {
     fn drop(&mut self) {
         // The terminal may have taken nothing until the end.
-        let left_out = self.0.out.0.get_mut().take_left_out();
+        let left_out = self.0.out.to.get_mut().take_left_out();
         let _ = self.say(left_out);
     }
 }
 
 impl Printer for ScreenLines {
     fn is_full(&self) -> bool {
-        self.0.out.0.get_ref().is_full()
+        self.0.out.to.get_ref().is_full()
     }
 
     fn leaves_out(&mut self) -> io::Result<bool> {
         self.say_left_out()?;
-        Ok(self.0.out.0.get_mut().leaves_out())
+        Ok(self.0.out.to.get_mut().leaves_out())
     }
 
     fn event(&mut self, ring: &Ring, entry: &RecordingEntry<'_>) -> io::Result<()> {

@@ -3,8 +3,7 @@
 use crate::text::format::{grouped, shown_name};
 use crate::text::paint::{DIM, ERROR, GOOD, PLAIN, Style, WARNING};
 use crate::text::table::{NumberTable, shortened_name};
-use crate::verbs::questions::summary::time;
-use eventring_export::numbers::{percent_change, signed};
+use eventring_capture::numbers::{percent_change, signed, time};
 use eventring_report::compare::{ComparedSpan, Comparison, ExceededLimit, LimitResults, Measure};
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
 //! The bodies of answers.
 
-use super::server::ViewServer;
+use super::session::SharedSession;
 use super::trace::ShownTrace;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::io;
@@ -21,7 +21,7 @@ pub(super) enum Content {
     Trace(Arc<ShownTrace>, u64),
     /// The stream that a page keeps open: server-sent events that say how far the conversion is, and comments when
     /// nothing has changed. With the last event.
-    Alive(Arc<ViewServer>, Interval, String),
+    Alive(SharedSession, Interval, String),
 }
 
 impl Body for Content {
@@ -38,9 +38,9 @@ impl Body for Content {
                 *at += read as u64;
                 piece.into()
             }
-            Self::Alive(server, pulse, last) => {
+            Self::Alive(session, pulse, last) => {
                 ready!(pulse.poll_tick(context));
-                let event = server.session().event();
+                let event = session.lock().event();
                 let is_new = event != std::mem::replace(last, event.clone());
                 if is_new { event.into() } else { Bytes::from_static(b":\n") }
             }

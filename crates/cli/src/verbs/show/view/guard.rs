@@ -4,9 +4,9 @@
 //! sent a request. So a request must have a secret token, and must come from our own page. The server checks three
 //! parts of a request:
 //!
-//! - Other users, and pages of another origin, do not know the **token**.
-//! - A page whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends its own name as **Host**.
-//! - A fetch from a page of another origin sends that page's **Origin**, and a **Sec-Fetch-Site**.
+//! - **Token**: other users, and pages of another origin, do not know it.
+//! - **Host**: if the name of a hostile page leads to 127.0.0.1 (DNS rebinding), the browser sends that name.
+//! - **Origin** and **Sec-Fetch-Site** show whether a request comes from a page of another origin.
 
 use hyper::{HeaderMap, Method, Request, StatusCode};
 

@@ -1,27 +1,29 @@
 //! `eventring view`.
 //!
-//! A server on 127.0.0.1 serves a start page at once. A thread converts the capture into a file without a name, and the
-//! start page shows the progress. When the trace is complete, the server serves the trace and the UI. So it can send
-//! the size of the trace first, and can send the trace several times.
+//! A server on 127.0.0.1 serves a start page at once, which shows the progress. Meanwhile a thread converts the capture
+//! into a trace, in a file without a name. When the trace is complete, the server serves the trace and the UI. Because
+//! the trace is a file, the server knows its size and can send it several times.
 
+mod args;
 mod browser;
 mod content;
+mod convert;
 mod guard;
 mod server;
 mod session;
 mod trace;
 mod ui;
 
-use crate::args::amounts::parse_bytes;
+pub(crate) use args::ViewArgs;
+
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::json_line;
 use crate::text::format::grouped;
 use crate::text::losses::MissingEvents;
 use crate::text::out::stdout;
-use crate::verbs::part::SavedArgs;
 use content::PULSE;
-use eventring_export::{Names, View};
+use convert::convert;
 use schemars::JsonSchema;
 use serde::Serialize;
 use server::ViewServer;
@@ -33,42 +35,6 @@ use std::time::Duration;
 use trace::ShownTrace;
 use ui::Ui;
 
-/// Show a capture, or the events that a ring holds now, in a browser
-#[derive(clap::Args, Clone)]
-#[command(after_help = ui::INSTALL)]
-pub(crate) struct ViewArgs {
-    #[command(flatten)]
-    saved: SavedArgs,
-    /// Tracks of the trace: threads with their slices, spans from creation to close, or both
-    #[arg(long, value_name = "VIEW", default_value = "both")]
-    view: View,
-    /// Names of spans: the name, or the target and the name
-    #[arg(long = "names", value_name = "NAMES", default_value = "name")]
-    span_names: Names,
-    /// Folder with a Perfetto UI, with index.html [default: the installed one, or else https://ui.perfetto.dev]
-    #[arg(long, value_name = "DIR", env = "EVENTRING_UI")]
-    ui: Option<PathBuf>,
-    /// Port on 127.0.0.1 [default: any free one]
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
-    port: u16,
-    /// Do not open a browser
-    #[arg(long)]
-    no_browser: bool,
-    /// End when the page has fetched the trace and asks for nothing more, and not only when it is closed
-    #[arg(long)]
-    once: bool,
-    /// Most events that are shown; of a larger capture, the last part is. 0 shows all
-    #[arg(long, value_name = "N", default_value_t = EVENTS_MAX)]
-    max_events: u64,
-    /// Most bytes of the trace; of a capture that makes a larger one, the last part is shown [default: 256MiB, or no
-    /// limit with --max-events 0]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
-    max_size: Option<u64>,
-    /// Print one JSON object: the address, the UI, the bytes of the trace
-    #[arg(long)]
-    json: bool,
-}
-
 /// What `view --json` prints.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Shown<'a> {
@@ -77,13 +43,10 @@ pub(crate) struct Shown<'a> {
     trace_bytes: u64,
 }
 
-/// The most events that are shown by default.
-const EVENTS_MAX: u64 = 20_000_000;
-
 pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     let server = ViewServer::start(args.port, title(&args.saved.names), Ui::find(args.ui.as_deref())?)?;
     let told = server.clone();
-    let mut saved = args.saved.open(false, args.json, false, move |read, all| told.session().read(read, all))?;
+    let mut saved = args.saved.open(false, args.json, false, move |read, all| told.session.lock().read(read, all))?;
     let (url, reading) = (server.guard.url(), saved.reading.clone());
     let interrupt = Interrupt::listen()?;
     if !args.json {
@@ -95,11 +58,11 @@ pub(crate) fn run(args: &ViewArgs) -> anyhow::Result<Exit> {
     // program if nobody waits for it any more.
     let (options, converter, mut exit) = (args.clone(), server.clone(), None);
     let mut converting = Some(spawn(move || {
-        let made = trace::convert(&options, &mut saved, &converter).map(Arc::new);
-        converter.session().end(made.as_ref().ok().cloned());
+        let made = convert(&options, &mut saved, &converter.session).map(Arc::new);
+        converter.session.lock().end(made.as_ref().ok().cloned());
         made.map(|trace| (saved, trace))
     }));
-    while !interrupt.came() && !server.session().is_over(args.once) {
+    while !interrupt.came() && !server.session.lock().is_over(args.once) {
         sleep(Duration::from_millis(50));
         let Some(ended) = converting.take_if(|thread| thread.is_finished()) else { continue };
         reading.end();

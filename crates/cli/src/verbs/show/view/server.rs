@@ -3,7 +3,7 @@
 
 use super::content::{Content, PULSE};
 use super::guard::RequestGuard;
-use super::session::Session;
+use super::session::SharedSession;
 use super::ui::{ONLINE, Ui, content_type};
 use crate::exit::Failure;
 use eventring_door::{Door, Waiting, answer, part};
@@ -14,7 +14,7 @@ use hyper::{Method, Response, StatusCode};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::spawn;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -49,7 +49,7 @@ pub(super) struct ViewServer {
     /// The name of the trace: letters, digits, `.`, `_` and `-`.
     title: String,
     pub(super) ui: Ui,
-    session: Mutex<Session>,
+    pub(super) session: SharedSession,
 }
 
 /// What is found at a path: its content type, its policy, and itself.
@@ -71,15 +71,11 @@ impl ViewServer {
             Ok((guard, runtime, door))
         };
         let (guard, runtime, door) = listen().map_err(cannot)?;
-        let server = Arc::new(Self { guard, title, ui, session: Mutex::new(Session::default()) });
+        let server = Arc::new(Self { guard, title, ui, session: SharedSession::default() });
         let visited = server.clone();
         let visit = move |stream, waiting| visited.clone().visit(stream, waiting);
         spawn(move || runtime.block_on(door.serve(std::future::pending(), Duration::ZERO, visit)));
         Ok(server)
-    }
-
-    pub(super) fn session(&self) -> MutexGuard<'_, Session> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the request of a connection and answers it.
@@ -91,14 +87,14 @@ impl ViewServer {
             let found = path.and_then(|path| self.find(path)).inspect(|(.., content)| {
                 let is_page = matches!(content, Content::Alive(..));
                 let is_trace = matches!(content, Content::Trace(..)) && *request.method() == Method::GET;
-                self.session().count(is_page, true);
+                self.session.lock().count(is_page, true);
                 _ = answered.set((is_page, is_trace));
             });
             Ok::<_, Infallible>(response(found))
         });
         let sent = answer(&mut stream, HEAD_BYTES_MAX, service).without_shutdown().await.map(drop);
         if let Some((is_page, is_trace)) = answered.into_inner() {
-            let mut session = self.session();
+            let mut session = self.session.lock();
             session.has_fetched |= is_trace && sent.is_ok();
             session.count(is_page, false);
         }
@@ -113,11 +109,12 @@ impl ViewServer {
             "page.js" => (text(include_str!("page.js")), ""),
             "page.css" => (text(include_str!("page.css")), ""),
             "alive" => {
-                return Ok(("text/event-stream", "", Content::Alive(self.clone(), interval(PULSE), String::new())));
+                let alive = Content::Alive(self.session.clone(), interval(PULSE), String::new());
+                return Ok(("text/event-stream", "", alive));
             }
             // The page asks when it was told that the trace is there.
             _ if path == format!("trace/{}.perfetto-trace", self.title) => {
-                (Content::Trace(self.session().trace.clone().ok_or(StatusCode::SERVICE_UNAVAILABLE)?, 0), "")
+                (Content::Trace(self.session.lock().trace.clone().ok_or(StatusCode::SERVICE_UNAVAILABLE)?, 0), "")
             }
             _ => {
                 let file = path.strip_prefix("ui/").and_then(|name| self.ui.read(name));

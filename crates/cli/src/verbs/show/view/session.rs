@@ -2,13 +2,23 @@
 
 use super::trace::ShownTrace;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time for which the page may be away before the server ends. A page that is loaded again is away for a moment.
 const AWAY_MAX: Duration = Duration::from_secs(3);
 /// The time without a request after which a page has what it needs, with `--once`.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// The session, of which each thread has a copy.
+#[derive(Clone, Default)]
+pub(super) struct SharedSession(Arc<Mutex<Session>>);
+
+impl SharedSession {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Session> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// How far the conversion is, and who asks.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! The commands that run after files are written (`--exec`). At most a few commands run at the same time. They delay
 //! neither the watch of the conditions nor the writing of files.
 
-use super::writer::WriterMessage;
+use super::shared::{ActionEnd, ActionState, PENDING_MAX, WriterMessage};
 use crate::text::format::duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io;
@@ -9,61 +9,14 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The largest number of commands that run at the same time. Those for further files wait until one has ended.
 const RUNNING_MAX: usize = 4;
-/// The largest number of commands that run or wait. Those for further files are left out, and counted.
-const PENDING_MAX: usize = 1000;
 /// The time that a command has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// The pause between two looks at the commands that run.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The parts of a command that stand for something.
-const PLACEHOLDERS: [&str; 2] = ["file", "manifest"];
-
-/// State that the commands of a watch share with its files.
-#[derive(Default)]
-pub(super) struct ActionState {
-    /// The number of commands that run or wait.
-    pending: Mutex<usize>,
-    /// A value if no further command is to be started.
-    pub(super) is_hurried: OnceLock<()>,
-    /// A value if those that run are not to be waited for.
-    pub(super) is_interrupted: OnceLock<()>,
-}
-
-impl ActionState {
-    /// Adds a command. Returns false if too many run or wait already.
-    pub(super) fn add(&self) -> bool {
-        let mut pending = self.pending();
-        let has_room = *pending < PENDING_MAX;
-        *pending += usize::from(has_room);
-        has_room
-    }
-
-    /// Returns the number of commands that run or wait.
-    pub(super) fn len(&self) -> usize {
-        *self.pending()
-    }
-
-    fn pending(&self) -> MutexGuard<'_, usize> {
-        // A poisoned lock may be used: no code panics while it holds this lock.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The fate of a command. What did not go well has a message.
-pub(super) enum ActionEnd {
-    Done,
-    Failed(String),
-    /// Killed command: it has run longer than `--exec-timeout`.
-    TimedOut(String),
-    /// Command that was not started, or not waited for.
-    LeftOut(String),
-}
-
 /// A command line for the shell, in which `{file}` stands for the path of a file and `{manifest}` for that of its
 /// manifest; and the commands that were started.
 pub(super) struct Action<'a> {
@@ -215,22 +168,6 @@ fn spawned(command: &str) -> io::Result<Child> {
     shell.process_group(0).spawn()
 }
 
-/// Parses the command of `--exec`. A word in braces that stands for nothing is probably a mistake.
-pub(super) fn parse_command(text: &str) -> Result<String, String> {
-    for (at, _) in text.match_indices('{') {
-        let rest = &text[at + 1..];
-        let name = &rest[..rest.find(|c: char| !(c.is_ascii_alphabetic() || c == '_')).unwrap_or(rest.len())];
-        let is_closed = !name.is_empty() && rest[name.len()..].starts_with('}');
-        // `${name}` is a variable of the shell.
-        if is_closed && !text[..at].ends_with('$') && !PLACEHOLDERS.contains(&name) {
-            return Err(format!(
-                "found `{{{name}}}`, expected {{file}} or {{manifest}}; if the braces are for the command, write `{{ {name} }}`"
-            ));
-        }
-    }
-    Ok(text.to_owned())
-}
-
 fn with_paths(command: &str, file: &Path, manifest: &Path) -> String {
     command.replace("{file}", &quoted(file)).replace("{manifest}", &quoted(manifest))
 }
@@ -312,17 +249,5 @@ mod tests {
             run("false", Duration::from_secs(600), &[(file, file); 3], |state| state.is_hurried.set(()).unwrap());
         assert_eq!(ends.len(), 3);
         assert!(ends.iter().all(|end| matches!(end, ActionEnd::LeftOut(said) if said.contains("was not started"))));
-    }
-
-    #[test]
-    fn unknown_words_in_braces_are_refused_and_the_braces_of_the_shell_are_not() {
-        for command in
-            ["cp {file} x", "gzip -k {file} {manifest}", "echo ${HOME} {a,b} {} { true; }", "awk '{ print }'"]
-        {
-            assert_eq!(parse_command(command).as_deref(), Ok(command));
-        }
-        let refused = parse_command("cp {fil} x").unwrap_err();
-        assert!(refused.starts_with("found `{fil}`, expected {file} or {manifest}"), "{refused}");
-        assert!(parse_command("{file} {manifes_t}").is_err());
     }
 }

@@ -1,13 +1,11 @@
 //! The end of a watch: all events recorded before the end are read, and pending files are written.
 
-use super::action::ActionState;
 use super::manifest::Shot;
+use super::shared::{ActionState, WatchEnd, WriterMessage};
 use super::watch::{HISTORY_TIME_MAX, PAUSE, Watch};
-use super::writer::WriterMessage;
 use crate::interrupt::Interrupt;
 use crate::text::format::{counted, duration};
 use crate::text::paint::DIM;
-use eventring::recorder::Clock;
 use eventring_capture::EndReason;
 use eventring_live::LiveProgress;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -18,28 +16,6 @@ use std::time::{Duration, Instant};
 const QUEUE_TIME_MAX: Duration = Duration::from_secs(60);
 /// The time between two lines about the files that wait.
 const WORD_PAUSE: Duration = Duration::from_secs(10);
-
-/// The end of a watch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct WatchEnd {
-    pub(super) reason: EndReason,
-    /// The time of the end, in nanoseconds since the epoch.
-    epoch_nanos: u64,
-    pub(super) elapsed: Duration,
-}
-
-impl WatchEnd {
-    /// Makes the end of a watch that ends now.
-    pub(super) fn now(reason: EndReason, started: Instant) -> Self {
-        Self { reason, epoch_nanos: Clock::global().now_epoch_nanos(), elapsed: started.elapsed() }
-    }
-
-    /// Returns the time after which nothing counts, in nanoseconds since the epoch. Returns `None` if the programs have
-    /// ended: then all counts.
-    pub(super) fn until_nanos(self) -> Option<u64> {
-        (self.reason != EndReason::WritersEnded).then_some(self.epoch_nanos)
-    }
-}
 
 impl Watch<'_> {
     /// Reads what was recorded before the end, if the engine has fallen behind. An interrupt leaves the rest unread.

@@ -1,10 +1,8 @@
 //! The messages of a watch, during the watch and at its end.
 
-use super::action::ActionEnd;
-use super::end::WatchEnd;
 use super::manifest::{FileRow, WrittenFile};
+use super::shared::{ActionEnd, WatchEnd, WriterMessage};
 use super::watch::{ActionCounts, Watch};
-use super::writer::WriterMessage;
 use crate::input::names::unknown_names::SeenNames;
 use crate::input::ring::history::{History, by_recorder};
 use crate::input::ring::state::end_between;

@@ -1,5 +1,6 @@
 //! The names of the files that triggers write.
 
+use crate::exit::{Exit, Failure};
 use std::path::{Path, PathBuf};
 
 /// The longest part of a file's name that comes from a span or an event, in bytes.
@@ -21,8 +22,22 @@ pub(super) struct NameParts<'p> {
 }
 
 impl NameTemplate {
+    /// Returns the names of the files: those of `output`, or else names that begin with that of the ring.
+    pub(super) fn of(output: Option<&Path>, ring: &Path) -> Result<Self, Failure> {
+        let text = match output {
+            Some(output) => output.to_str().map(str::to_owned),
+            // A name of a ring may have braces.
+            None => ring.file_name().and_then(|name| name.to_str()).map(|name| {
+                let plain: String = name.chars().map(|c| if "{}/".contains(c) { '_' } else { c }).collect();
+                format!("{plain}-{{n}}-{{span}}.evc")
+            }),
+        };
+        let parsed = text.ok_or_else(|| "the name is no UTF-8".to_owned()).and_then(|text| Self::parse(&text));
+        parsed.map_err(|problem| Exit::Usage.failure(format!("--output with --on: {problem}")))
+    }
+
     /// Parses a template. It must have `{n}`, because each file needs a name of its own.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         let mut rest = text;
         while let Some((_, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').ok_or("a `{` has no `}`")?;

@@ -1,10 +1,8 @@
 //! The limits of triggers: which occurrences get a file.
 
+use crate::verbs::keep::capture::trigger_args::{MaxInTime, TriggerArgs};
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// The error of a limit of 0 files.
-const NO_FILES: &str = "expected at least 1 file: with 0, the watch would never write one";
 
 /// The limits that the command line sets.
 #[derive(Clone, Debug)]
@@ -19,11 +17,11 @@ pub(super) struct Limits {
     pub(super) bytes_max: Option<u64>,
 }
 
-/// A number of files, and a time: `10/1h`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct MaxInTime {
-    pub(super) files: u64,
-    pub(super) time: Duration,
+impl Limits {
+    /// Returns the limits of the options.
+    pub(super) fn of(args: &TriggerArgs) -> Self {
+        Self { debounce: args.debounce, max: args.max, files_max: args.max_files, bytes_max: args.max_bytes }
+    }
 }
 
 /// The fate of an occurrence.
@@ -119,28 +117,6 @@ impl Policy {
     }
 }
 
-/// Parses `10/1h`.
-pub(super) fn parse_max(text: &str) -> Result<MaxInTime, String> {
-    let expected = || "expected a number of files and a time, like 10/1h".to_owned();
-    let (files, time) = text.split_once('/').ok_or_else(expected)?;
-    let files = files.trim().parse().map_err(|_| expected())?;
-    let time = crate::args::amounts::parse_duration(time.trim()).map_err(|_| expected())?;
-    match (files, time) {
-        (0, _) => Err(NO_FILES.to_owned()),
-        (_, Duration::ZERO) => Err("expected a time greater than 0, like 10/1h".to_owned()),
-        (files, time) => Ok(MaxInTime { files, time }),
-    }
-}
-
-/// Parses a largest number of files.
-pub(super) fn parse_files(text: &str) -> Result<u64, &'static str> {
-    match text.parse() {
-        Ok(0) => Err(NO_FILES),
-        Ok(files) => Ok(files),
-        Err(_) => Err("expected a number of files, like 10"),
-    }
-}
-
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -180,15 +156,6 @@ mod tests {
         assert_eq!(policy.judge(0, 1), TriggerVerdict::Fires);
         policy.count_bytes(1);
         assert_eq!(policy.judge(0, 2), TriggerVerdict::Suppressed);
-    }
-
-    #[test]
-    fn a_number_of_files_in_a_time_is_read_as_people_write_it() {
-        assert_eq!(parse_max("10/1h"), Ok(MaxInTime { files: 10, time: Duration::from_secs(3600) }));
-        assert_eq!((parse_files("7"), parse_files("0")), (Ok(7), Err(NO_FILES)));
-        assert_eq!(parse_max("0/1h"), Err(NO_FILES.to_owned()));
-        assert!(parse_files("-1").is_err() && parse_files("many").is_err());
-        assert!(["", "10", "x/1h", "10/", "10/0s", "/1h"].iter().all(|text| parse_max(text).is_err()));
     }
 
     proptest! {

@@ -1,21 +1,20 @@
 //! The thread that writes the files, one after the other, while the watch continues.
 
-use super::action::{self, ActionEnd, ActionState};
-use super::end::WatchEnd;
+use super::action;
 use super::history::History;
 use super::manifest::{Shot, Window, WrittenFile};
 use super::names::{NameParts, NameTemplate};
+use super::shared::{ActionEnd, ActionState, WaitingShots, WatchEnd, WriterMessage};
 use crate::exit::Failure;
 use crate::output;
 use crate::text::format::TimeFormat;
-use crate::verbs::keep::capture::Args;
+use crate::verbs::keep::capture::args::Args;
 use eventring::recorder::Clock;
 use eventring_capture::{CaptureError, CaptureErrorKind, OutputEntry, ReadFiles, RollingCapture};
-use std::collections::VecDeque;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The pause between two looks at whether a file is due.
@@ -42,55 +41,6 @@ pub(super) struct FileActions<'w> {
     pub(super) command: &'w str,
     pub(super) state: &'w ActionState,
     pub(super) files: Sender<(PathBuf, PathBuf)>,
-}
-
-/// The times of the shots that wait for their files, oldest first.
-#[derive(Default)]
-pub(super) struct WaitingShots(Mutex<VecDeque<u64>>);
-
-impl WaitingShots {
-    /// Adds a shot. Returns false if too many wait already.
-    pub(super) fn add(&self, epoch_nanos: u64, most: usize) -> bool {
-        let mut waiting = self.lock();
-        let has_room = waiting.len() < most;
-        if has_room {
-            waiting.push_back(epoch_nanos);
-        }
-        has_room
-    }
-
-    /// Returns the number of shots that wait, with the one whose file is being written.
-    pub(super) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// Notes that the oldest shot has its file, or will have none.
-    fn done(&self) {
-        self.lock().pop_front();
-    }
-
-    /// Returns the beginning of the time that the oldest shot's file shall hold.
-    fn oldest_nanos(&self, before: Duration) -> Option<u64> {
-        let before_nanos = u64::try_from(before.as_nanos()).unwrap_or(u64::MAX);
-        self.lock().front().map(|first| first.saturating_sub(before_nanos))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
-        // A poisoned lock may be used: no code panics while it holds this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A message of the writer to the watch.
-pub(super) enum WriterMessage {
-    Written(Box<WrittenFile>),
-    Failed(Box<Shot>, anyhow::Error),
-    /// An occurrence gets no file, because the files before it have reached the largest size of all.
-    Suppressed,
-    /// An occurrence gets no file, because the end of the watch does not wait for it.
-    LeftOut,
-    /// A command has ended, or was left out.
-    ActionEnded(ActionEnd),
 }
 
 impl FileWriter<'_> {

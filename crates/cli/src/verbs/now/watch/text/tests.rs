@@ -103,8 +103,8 @@ fn with_descriptor<'e>(entry: &RecordingEntry<'e>, event: &'e Descriptor) -> Rec
 /// times, each 1,234 ns after the one before.
 fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> String {
     let mut rings = open(paths);
-    let mut lines =
-        Lines::new(Out(anstream::StripStream::new(Vec::new())), ask_width, &rings, full, TimeFormat::new(true));
+    let out = Out { to: Vec::new(), is_plain: true };
+    let mut lines = Lines::new(out, ask_width, &rings, full, TimeFormat::new(true));
     let mut nanos = START;
     while !rings.have_ended() {
         let Some(NextItem::Entry(ring, entry)) = next(&mut rings) else { continue };
@@ -115,7 +115,7 @@ fn shown(paths: &[PathBuf], ask_width: fn() -> Option<usize>, full: bool) -> Str
             lines.event(ring, &with_descriptor(&entry, &event)).unwrap();
         }
     }
-    let shown = String::from_utf8(lines.out.0.into_inner()).unwrap();
+    let shown = String::from_utf8(lines.out.to).unwrap();
     if let Some(width) = ask_width() {
         assert!(shown.lines().all(|line| line.chars().count() <= width), "{shown}");
     }
@@ -181,7 +181,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
     }
     let place = Place::new();
     let mut rings = open(&[place.perf()]);
-    let out = Out(anstream::StripStream::new(Vec::new()));
+    let out = Out { to: Vec::new(), is_plain: true };
     let mut lines = Lines::new(out, || Some(WIDTH.get()), &rings, false, TimeFormat::new(true));
     for width in [120, 119, 80] {
         WIDTH.set(width);
@@ -190,7 +190,7 @@ fn a_window_that_changes_its_size_gets_other_columns_and_a_heading_that_says_so(
         let event = Descriptor { record_epoch_nanos: START, ..*entry.event().unwrap().0 };
         lines.event(ring, &with_descriptor(&entry, &event)).unwrap();
     }
-    let shown = String::from_utf8(lines.out.0.into_inner()).unwrap();
+    let shown = String::from_utf8(lines.out.to).unwrap();
     let headings: Vec<&str> = shown.lines().filter(|line| line.starts_with("TIME")).collect();
     // A slightly narrower terminal has the same columns.
     insta::assert_snapshot!(headings.join("\n"), @r"
@@ -213,10 +213,10 @@ fn the_narrowest_terminals_are_no_problem() {
 fn a_gap_without_seqnos_is_no_problem() {
     let place = Place::new();
     let rings = open(&[place.perf()]);
-    let out = Out(anstream::StripStream::new(Vec::new()));
+    let out = Out { to: Vec::new(), is_plain: true };
     let mut lines = Lines::new(out, || None, &rings, false, TimeFormat::new(true));
     for cause in [GapCause::Overwritten, GapCause::NeverCommitted, GapCause::NeverOpened, GapCause::Damaged] {
         lines.gap(rings.iter().next().unwrap(), Gap { first_seqno: 7, count: 0, cause }).unwrap();
     }
-    assert_eq!(String::from_utf8(lines.out.0.into_inner()).unwrap().lines().count(), 4);
+    assert_eq!(String::from_utf8(lines.out.to).unwrap().lines().count(), 4);
 }
