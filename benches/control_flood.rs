@@ -1,8 +1,8 @@
 //! The delay of a recording thread while a thousand clients flood the server of its process.
 //!
-//! `cargo bench -p eventring-benches --bench control_flood` records for 30 seconds. Seconds without the flood and
-//! seconds with it take turns. For each of the two cases, the benchmark prints percentiles of the time of one event
-//! (50, 99 and 99.9). With `-- --quick` the benchmark records for 6 seconds.
+//! `cargo bench -p eventring-benches --bench control_flood` records for 30 seconds, or 6 with `-- --quick`. Seconds
+//! with and without the flood take turns. For both, the benchmark prints percentiles of the time of one event (50, 99
+//! and 99.9).
 
 #![allow(missing_docs)]
 

@@ -1,7 +1,6 @@
-//! The cost of entering and exiting a span in three cases: while the program publishes each thread's span for
-//! profilers, while the same program does not publish spans, and in a program without the feature `otel-context`. A
-//! program cannot stop publishing its spans. So each round of a case runs in a process of its own, and the cases take
-//! turns:
+//! The cost of entering and exiting a span in three cases: the program publishes each thread's span for profilers, the
+//! same program does not publish spans, and the program lacks the feature `otel-context`. Each round of a case runs in
+//! a process of its own, and the cases take turns:
 //!
 //! ```console
 //! $ cargo bench -p eventring-benches --bench enter --no-run                 # prints PATH

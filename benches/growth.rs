@@ -1,9 +1,9 @@
-//! The cost of an event as the number of threads, readers, payload bytes, open spans or call sites grows. The benchmark
-//! prints one table for each of these five numbers.
+//! The cost of an event, in five tables: as the number of threads, readers, payload bytes, open spans or call sites
+//! grows.
 //!
-//! `cargo bench -p eventring-benches --bench growth` prints all tables. With `-- threads readers` it prints only the
-//! tables of threads and readers. Each number is the median of several batches: the wall time of a batch in
-//! nanoseconds, divided by the number of events that all threads recorded. See `docs/COST.md`.
+//! `cargo bench -p eventring-benches --bench growth` prints all tables. With `-- threads readers` it prints only these
+//! two. Each number is the median of several batches: a batch's wall time in nanoseconds, divided by the number of
+//! events of all threads. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 

@@ -1,8 +1,9 @@
-//! The cost of a span and of a log record that a level filter disables. It is measured without a subscriber, with
-//! `RecorderSubscriber`, and with `RecorderLayer`. A filter that can be changed is measured at three times: before,
-//! during and after a filter override. The override, `[query{user=7}]=info`, enables other spans, and the log records
-//! in these spans. `tracing` stores the enabled levels once for the whole process, so each case runs in a separate
-//! process.
+//! The cost of a span and of a log record that a level filter disables: without a subscriber, with
+//! `RecorderSubscriber`, and with `RecorderLayer`. Each case runs in a separate process, because `tracing` stores the
+//! enabled levels once for a process.
+//!
+//! A filter that can be changed is measured before, during and after a filter override. The override,
+//! `[query{user=7}]=info`, enables other spans and their log records.
 
 #![allow(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! One process records typed events and `tracing` spans. Another process reads the events at the same time, checks each
-//! event, and counts all events.
+//! One process records typed events and `tracing` spans. Meanwhile, another process reads, checks and counts all
+//! events.
 //!
 //! ```console
 //! $ cargo run --release --example demo
@@ -7,13 +7,13 @@
 //! $ cargo run --release --example demo -- --rate max      # as fast as the threads can
 //! ```
 //!
-//! `--seconds N` is the time of recording. `--rate N` is the number of events that all threads together record a
-//! second. With `--json`, the counts are one line of JSON.
+//! - `--seconds N`: the recording lasts N seconds.
+//! - `--rate N`: all threads together record N events a second.
+//! - `--json`: the counts are printed as one line of JSON.
 //!
-//! The program simulates trade orders. Each event is a line of an order, and its values are computed from the two
-//! numbers of order and line. An event with other values would be *torn*. An event that is overwritten before it is
-//! read is *lost*. The reader counts the lost events by their sequence numbers. The exit code is 0 if nothing is torn,
-//! and if *recorded = read + lost + torn*.
+//! Each event is a line of a simulated trade order, with values computed from the numbers of order and line. An event
+//! with other values is *torn*; an event that is overwritten before it is read is *lost*. The exit code is 0 if no
+//! event is torn and *recorded = read + lost + torn*.
 
 use eventring::global::GlobalRecorder;
 use eventring::reader::{Cursor, Descriptor, Followed, Follower, Reader, WaitStrategy};

@@ -7,8 +7,8 @@
 //! $ examples/instruction_budgets.sh budgets.toml counted base.evc -- target/release/examples/instruction_budgets
 //! ```
 //!
-//! The program does not depend on the time, on addresses or on random numbers. Its argument is the number of turns of
-//! the inner loop (default 100). More turns execute more instructions.
+//! The program does not depend on time, addresses or random numbers. Its argument is the number of turns of the inner
+//! loop (default 100).
 
 use std::hint::black_box;
 use tracing::info_span;

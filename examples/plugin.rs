@@ -1,12 +1,12 @@
-//! A plugin: a shared library that a program loads, calls, and may unload again. The plugin records its own spans. The
-//! program itself does not use eventring.
+//! A plugin: a shared library that a program loads and calls. The plugin records its own spans. The program does not
+//! use eventring.
 //!
 //! ```console
 //! $ cargo build --example plugin      # makes target/debug/examples/libplugin.so
 //! ```
 //!
-//! After the plugin has recorded, its code stays in memory, because its rings live as long as the process. So `dlclose`
-//! does not unload the code. If the program loads the plugin again, it gets the same code, which continues to record.
+//! After the plugin has recorded, `dlclose` does not unload its code, because its rings live as long as the process. If
+//! the program loads the plugin again, the same code continues to record.
 
 /// Does the plugin's work for one request.
 #[unsafe(no_mangle)]

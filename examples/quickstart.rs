@@ -5,8 +5,8 @@
 //! $ eventring watch quickstart        # in another terminal, while it runs
 //! ```
 //!
-//! The rings are removed when the program ends normally. They stay after a crash, and if `EVENTRING_KEEP=1` is set in
-//! the program's environment.
+//! The rings are removed when the program ends normally, unless `EVENTRING_KEEP=1` is set in its environment. After a
+//! crash the rings stay.
 
 use std::thread::sleep;
 use std::time::Duration;

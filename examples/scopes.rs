@@ -6,8 +6,8 @@
 //! $ eventring watch scopes            # the texts, formatted
 //! ```
 //!
-//! A span of `tracing` may move to other threads, and may be entered and exited many times. Even a span that is entered
-//! once reads the clock four times. A scope is a span that one thread enters once, so a scope reads the clock twice.
+//! A span of `tracing` may move to other threads, and may be entered many times. Even a span that is entered once reads
+//! the clock four times. A scope is entered once, by one thread, and reads the clock twice.
 
 use eventring::{log, scope, scoped};
 

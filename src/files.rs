@@ -1,7 +1,7 @@
 //! Ring files: their directories, names, locks and sizes.
 //!
-//! A [`Reader`](crate::reader::Reader) opens one ring. This module is for programs that manage many rings: they list
-//! the rings of a machine, remove files of dead programs, or choose the size of a new ring.
+//! A [`Reader`](crate::reader::Reader) opens one ring. This module is for programs that list the rings of a machine,
+//! remove files of dead programs, or choose the size of a new ring.
 //!
 //! ```
 //! use eventring::files::{LockState, RingDirectories, lock_state};

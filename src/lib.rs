@@ -1,5 +1,5 @@
 //! An embedded event recorder: it records typed events and `tracing` spans into shared-memory rings. Other processes
-//! read the rings live. The rings are still there after the program has crashed.
+//! read the rings live, or after a crash of the program.
 //!
 //! It records spans and log records of `tracing`. The module [`tracing`](mod@tracing) has layers, filters and settings:
 //!
@@ -25,7 +25,7 @@
 //! # }
 //! ```
 //!
-//! The macros [`record!`] and [`recordv!`] record events of the program's own types to a
+//! [`record!`] and [`recordv!`] record events of the program's own types to a
 //! [`GlobalRecorder`](global::GlobalRecorder) or a [`Recorder`](recorder::Recorder):
 //!
 //! ```
@@ -49,10 +49,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Another process reads a ring, during the recording or later. [`reader::Reader`] opens a ring by its name. A
-//! [`Cursor`](reader::Cursor) reads the events of the ring one by one, and a [`Follower`](reader::Follower) waits for
-//! new events. [`schema::SchemaModel`] decodes rings whose types the reading program does not have. The program
-//! `eventring` (crate `eventring-cli`) lists, shows, follows, saves and exports rings.
+//! Another process reads a ring, live or later:
+//!
+//! - [`reader::Reader`] opens a ring by its name.
+//! - A [`Cursor`](reader::Cursor) reads the ring's events one by one. A [`Follower`](reader::Follower) waits for new
+//!   events.
+//! - [`schema::SchemaModel`] decodes rings whose types the reading program does not have.
+//! - The program `eventring` (crate `eventring-cli`) lists, shows, follows, saves and exports rings.
 //!
 //! Rings need Linux. On other systems the crate compiles, but records nothing: making or opening a ring returns an
 //! error of the kind `Unsupported`.
@@ -69,8 +72,8 @@
 //! | `snapshot` | zstd snapshots of rings | no |
 //! | `serde` | `serde::Serialize` for decoded values | no |
 //!
-//! The tools are crates of their own: `eventring-capture` saves rings, `eventring-export` converts them,
-//! `eventring-live` follows running programs.
+//! The tools are crates: `eventring-capture` saves rings, `eventring-export` converts them, `eventring-live` follows
+//! running programs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]

@@ -1,5 +1,5 @@
-//! The macros `error!`, `warn!`, `info!`, `debug!` and `trace!`. They record log records to the rings of spans. Such a
-//! log record costs as little as a typed event.
+//! The macros `error!`, `warn!`, `info!`, `debug!` and `trace!` record log records to the rings of spans. A log record
+//! costs as little as a typed event.
 //!
 //! The syntax is that of `tracing`'s macros with the same names: `target:`, fields, and a text as for `format!`.
 //!
@@ -13,21 +13,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The format string is stored once, with the call site. An event has only the arguments. Numbers, booleans,
-//! characters, texts, and options and slices of these ([`LogValue`](crate::tracing::LogValue)) are recorded
-//! unformatted. Any other argument is recorded as the text from its `Display` or `Debug`. Readers format the message
+//! The format string is stored once, with the call site. An event has only the arguments. Readers format the message
 //! exactly as `format!` does. The macros do not allocate.
 //!
-//! The macro chooses the encoding of an argument by its type, which the compiler must be able to infer before the call.
-//! If only a later line fixes the type, the program must name the type earlier: `let mut names: Vec<Name> =
-//! Vec::new();`.
+//! - Numbers, booleans, characters, texts, and options and slices of these ([`LogValue`](crate::tracing::LogValue)) are
+//!   recorded unformatted.
+//! - Any other argument is recorded as the text from its `Display` or `Debug`.
 //!
-//! A record goes to the ring that its thread has in [`PERF`](crate::tracing::PERF), and belongs to the span or scope
-//! that the thread is in. The subscriber or layer that records to `PERF` filters the records. A call whose record is
-//! filtered out costs a load and a branch, and does not evaluate its arguments.
+//! The compiler must be able to infer the type of each argument before the call. If only a later line fixes the type,
+//! name it earlier: `let mut names: Vec<Name> = Vec::new();`.
 //!
-//! Other subscribers and layers do not see these records. They see them if the program has the feature
-//! `log-to-tracing`: then the macros of this module are the macros of `tracing`.
+//! A record goes to the ring that its thread has in [`PERF`](crate::tracing::PERF), and belongs to the thread's span or
+//! scope. The subscriber or layer that records to `PERF` filters the records. A call that is filtered out costs a load
+//! and a branch, and does not evaluate its arguments.
+//!
+//! Other subscribers and layers see these records only if the program has the feature `log-to-tracing`: then the macros
+//! of this module are those of `tracing`.
 
 #[cfg(feature = "log-to-tracing")]
 #[doc(no_inline)]

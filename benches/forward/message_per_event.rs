@@ -5,8 +5,8 @@
 //!
 //! To send the events of a recorder, name each of its shards as a ring.
 //!
-//! ACKS is the number of messages that may wait for their acknowledgements. With 0, the messages are sent without
-//! JetStream and are not acknowledged.
+//! ACKS is the number of messages that may wait for acknowledgements. With 0, messages are sent without JetStream and
+//! are not acknowledged.
 
 use async_nats::jetstream;
 use eventring::reader::{Next, Reader, Seek};

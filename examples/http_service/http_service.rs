@@ -1,5 +1,5 @@
-//! A small shop: an HTTP service on the loopback interface that keeps its data in an embedded SQLite. The same program
-//! also sends the requests of the customers.
+//! A small shop: an HTTP service on the loopback interface with an embedded SQLite. The program also sends the
+//! customers' requests.
 //!
 //! Only the set-up in `main` uses eventring. The spans and log records are those of plain `tracing`.
 //!
@@ -10,10 +10,9 @@
 //! $ eventring export shop.evc --view span      # shop.perfetto-trace, for https://ui.perfetto.dev
 //! ```
 //!
-//! `--tasks` records the tasks of customers and queries, too ([TOKIO](../../docs/TOKIO.md)). `--slow-every 1000
-//! --slow-ms 50` makes every 1,000th request slow. Such a request sleeps 50 ms in its span `request`, whose field
-//! `number` is a multiple of 1,000. With `--slow-how`, the delay has another cause than a timer, for example `lock` or
-//! `computing`. `eventring why` finds the cause.
+//! - `--tasks` also records the tasks of customers and queries ([TOKIO](../../docs/TOKIO.md)).
+//! - `--slow-every 1000 --slow-ms 50` delays by 50 ms each span `request` whose field `number` is a multiple of 1,000.
+//! - `--slow-how` gives the delay another cause than a timer, for example `lock`. `eventring why` finds the cause.
 
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;

@@ -1,8 +1,8 @@
 //! A QEMU plugin that counts the executed instructions of each guest thread.
 //!
-//! QEMU's user mode translates the program in blocks, and calls the plugin for each new block. The plugin makes each
-//! execution of the block add the block's number of instructions to a slot of the thread. The guest asks for counts by
-//! `read` system calls with descriptors that cannot exist; the README lists the descriptors.
+//! QEMU's user mode calls the plugin for each new block of instructions that it translates. By default, each execution
+//! of the block then adds the number of instructions to a slot of the thread. The guest asks for counts by `read`
+//! system calls with descriptors that cannot exist (see the README).
 #![cfg(target_os = "linux")]
 
 mod control;

@@ -1,8 +1,7 @@
 //! The part of QEMU's plugin interface that the plugin uses.
 //!
-//! The functions stay undefined in the library. QEMU's executable exports the functions, and the dynamic linker finds
-//! them there when QEMU loads the library. Versions 1 to 6 of the interface do not differ in these functions. Version 7
-//! changes the callbacks.
+//! The functions stay undefined in the library: the dynamic linker finds them in QEMU's executable. Versions 1 to 6 of
+//! the interface do not differ in these functions. Version 7 changes the callbacks.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::marker::{PhantomData, PhantomPinned};

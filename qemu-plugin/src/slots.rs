@@ -1,8 +1,7 @@
 //! The counts of threads.
 //!
-//! Each thread has a slot, which it takes with its first instruction and gives back at its end. Slots are reused and
-//! never freed, because a guest may read its slot as plain memory. So a process has as many slots as it had threads at
-//! the same time.
+//! Each thread takes a slot with its first instruction, and gives the slot back at its end. Slots are reused and never
+//! freed, because a guest may read its slot as plain memory.
 
 use std::cell::Cell;
 use std::ptr;

@@ -1,8 +1,7 @@
 //! The spans of generated code.
 //!
-//! Generated code has spans (source positions) with which compiler errors point to the program's source, but lints do
-//! not treat the code as the program's own. An `allow` attribute is no substitute, because it is an error in a crate
-//! that forbids the lint.
+//! Generated code has spans (source positions) that point compiler errors to the program's source. Lints do not treat
+//! the code as the program's own. An `allow` attribute would be an error in a crate that forbids the lint.
 
 use proc_macro2::{Ident, Span};
 

@@ -1,7 +1,7 @@
 //! The attribute `scoped`: a function whose whole body is a scope.
 //!
-//! This module parses functions itself, because a parser of whole items would add a second to builds. The attribute
-//! needs only the function's name, the names of the arguments, and the body, which is the last group of tokens.
+//! This module parses functions itself, because a parser of whole items would add a second to builds. It needs only the
+//! function's name, argument names and body (the last group of tokens).
 
 use crate::commas::{self, Commas};
 use crate::generated::{generated, generated_at};

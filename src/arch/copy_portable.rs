@@ -1,5 +1,5 @@
-//! Copies to and from shared memory by relaxed atomic accesses. A copy accesses single bytes up to the first aligned
-//! word of the shared memory, then whole words, then the remaining bytes one by one.
+//! Copies to and from shared memory by relaxed atomic accesses: single bytes up to the first aligned word of the shared
+//! memory, whole words, and the remaining bytes.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 

@@ -1,10 +1,10 @@
 //! Copies to and from shared memory in x86-64 assembly.
 //!
-//! Plain Rust reads and writes may not access memory that another process writes, because a data race is undefined
-//! behaviour. Relaxed atomic accesses are allowed, but LLVM does not merge them into wider accesses. So this module
-//! copies in assembly. To the compiler, an assembly block is an opaque access, like a volatile access. To the
-//! processor, a wide access is several relaxed accesses: one for each aligned word, and smaller ones for the bytes
-//! before the first and after the last aligned word.
+//! Plain Rust reads and writes of memory that another process writes are a data race, which is undefined behaviour.
+//! Relaxed atomic accesses are allowed, but LLVM does not merge them. So this module copies in assembly.
+//!
+//! To the compiler, an assembly block is an opaque access. To the processor, a wide access is several relaxed accesses:
+//! one for each aligned word, and smaller ones for the bytes before and after.
 
 use std::arch::asm;
 

@@ -1,6 +1,5 @@
-//! Additions to a word by one instruction without a lock prefix. No signal handler of the thread can interrupt the
-//! addition half way. The addition is not atomic with respect to other threads, so only one thread may store to the
-//! word.
+//! Additions to a word by one instruction without a lock prefix, which no signal handler of the thread can interrupt
+//! half way. Only one thread may store to the word, because the addition is not atomic for other threads.
 
 // Models have no such operations, so these are always the atomics of `std`.
 use std::arch::asm;

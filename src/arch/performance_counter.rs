@@ -1,7 +1,7 @@
 //! The processor's performance counters that user code may read.
 //!
-//! On x86-64 the instruction `RDPMC` reads a counter. On other machines only the kernel can read a counter. On these
-//! machines [`EXISTS`] is false, and [`read`] is never called.
+//! On x86-64 the instruction `RDPMC` reads a counter. In builds without `RDPMC`, [`EXISTS`] is false, [`read`] is never
+//! called, and the kernel reads the counter.
 
 /// True if this build can read a performance counter without the kernel.
 pub(crate) const EXISTS: bool = imp::EXISTS;

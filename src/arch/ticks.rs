@@ -1,8 +1,7 @@
 //! The machine's tick counter: a register that counts at a constant rate and that user code may read.
 //!
-//! On x86-64 this is the time stamp counter, on aarch64 the virtual count register. Other machines, Miri and builds
-//! with `--cfg eventring_portable` have no counter. Without a counter, [`EXISTS`] is false, and [`ticks`] is never
-//! called.
+//! On x86-64 this is the time stamp counter, on aarch64 the virtual count register. On other machines, in Miri and with
+//! `--cfg eventring_portable`, [`EXISTS`] is false, and [`ticks`] is never called.
 
 /// True if this build knows a tick counter.
 pub(crate) const EXISTS: bool = imp::EXISTS;

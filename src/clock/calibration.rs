@@ -1,5 +1,5 @@
-//! The calibration of a clock: the relation between ticks and nanoseconds since the epoch. A recorder stores the
-//! calibration in the header of its ring.
+//! The calibration of a clock: the relation between ticks and nanoseconds since the epoch. The header of a ring has the
+//! calibration of its recorder.
 
 /// The source of a clock's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

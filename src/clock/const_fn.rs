@@ -1,5 +1,5 @@
-//! Functions that are `const` in normal builds. In loom and shuttle models they are not `const`, because the atomics
-//! of these model checkers cannot be created in constants.
+//! Functions that are `const`, except in loom and shuttle models. The atomics of these model checkers cannot be created
+//! in constants.
 
 /// Defines a function that is `const`, except in models.
 macro_rules! const_except_in_models {

@@ -1,18 +1,19 @@
-//! The estimator: it measures the counter's rate against the real-time clock, and computes the next segment (the line
-//! that converts ticks to nanoseconds).
+//! The estimator measures the counter's rate against the real-time clock, and computes the next segment (the line that
+//! converts ticks to nanoseconds).
 //!
 //! The estimator computes only with given samples, and reads no clock.
 //!
-//! - A segment **starts** at the time of the newest sample, give or take the sample's uncertainty. So the errors of
-//!   segments do not accumulate. (If threads already got later times, the segment starts at the latest of these times.)
-//! - The **rate** is measured over a *baseline*: the time between an older sample and the newest one, a quarter of a
-//!   second or more. (The baseline is shorter at first, and after a change of the rate or a step.) A sample has an
-//!   error of about 15 ns, which matters little over a quarter of a second. If a new sample does not fit the measured
-//!   rate, the real-time clock has changed its rate. Then a new baseline begins at the sample before the new one.
-//! - If a new sample differs so much from its expected time that no change of the rate explains it, the real-time clock
-//!   has made a **step**. After a step forward, the next segment starts at the real-time clock's time. After a step
-//!   backward, segments run at half the rate until the real-time clock has caught up, because the times of a thread
-//!   must not fall.
+//! - A segment **starts** at the time of the newest sample, give or take the sample's uncertainty. So errors of
+//!   segments do not accumulate. If threads already got later times, the segment starts at the latest of these.
+//! - The **rate** is measured over a *baseline*: a quarter of a second or more, from an older sample to the newest. A
+//!   sample's error of about 15 ns then matters little.
+//! - Baselines are shorter at first, and after a change of the rate or a step.
+//! - If a new sample does not fit the measured rate, the real-time clock has **changed its rate**. Then a new baseline
+//!   begins at the sample before.
+//! - If no change of the rate explains a new sample, the real-time clock has made a **step**. After a step forward, the
+//!   next segment starts at the real-time clock's time.
+//! - After a step **backward**, segments run at half the rate until the real-time clock has caught up, because a
+//!   thread's times must not fall.
 
 use super::segment::{Segment, is_possible, mult_for};
 

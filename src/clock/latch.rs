@@ -1,22 +1,26 @@
 //! The latch, which publishes the current segment to all threads.
 //!
-//! The latch holds two segments and one word. The word has two parts: a count of published segments, and the
-//! **overshoot**. The lowest bit of the count is the index of the current segment. If a thread asks for the time when
-//! the current segment has ended and the next one is not published yet, the thread gets a time past the segment's end.
-//! The overshoot is the distance from the segment's end to the latest time that any thread got in this way.
+//! The latch holds two segments and one word. The word has a count of published segments, whose lowest bit is the index
+//! of the current segment, and the **overshoot**.
 //!
-//! - A reader loads the segment that the word names, and then loads the word again. If a segment was published
-//!   meanwhile, the reader repeats both loads. A publisher writes only to the segment that the word does not name. So
-//!   readers can read while a publisher is stalled in the middle of its work. The Linux kernel calls this scheme a
-//!   sequence count latch.
-//! - One compare-exchange of the word publishes a segment *and* ends the overshoot of the old segment. Another thread
-//!   may raise the overshoot at the same moment. If that thread is first, the publisher's exchange fails, and the
-//!   publisher makes a segment that starts later. If the publisher is first, the thread's exchange fails, and the
-//!   thread uses the new segment. So a new segment always starts at or above every time that a thread got before.
+//! If the current segment has ended and the next one is not published yet, a thread gets a time past the segment's end.
+//! The overshoot is the distance from this end to the latest such time that any thread got.
+//!
+//! - A reader loads the segment that the word names, and then the word again. If a segment was published meanwhile, the
+//!   reader repeats both loads.
+//! - A publisher writes only to the segment that the word does not name. So readers can read while a publisher is
+//!   stalled (a *sequence count latch* in the Linux kernel).
+//!
+//! A new segment starts at or above every time that a thread got before, because one compare-exchange of the word
+//! publishes the segment *and* ends the overshoot of the old segment:
+//!
+//! - If another thread raises the overshoot first, the publisher's exchange fails, and the publisher makes a segment
+//!   that starts later.
+//! - If the publisher is first, the other thread's exchange fails, and that thread uses the new segment.
 //!
 //! The count of published segments has 32 bits and can wrap. A reader would mistake a new segment for an old one only
-//! if it slept between two adjacent loads while exactly 2^32 segments (or a multiple) are published. At two segments a
-//! millisecond, 2^32 segments take 24 days.
+//! if exactly 2^32 segments (or a multiple) are published between two of its loads. At two segments a millisecond, this
+//! takes 24 days.
 
 use super::const_fn::const_except_in_models;
 use super::segment::{Segment, TickTime};

@@ -1,12 +1,12 @@
 //! The clock, which converts a tick counter to nanoseconds since the Unix epoch.
 //!
-//! Every event carries the time of its recording. Reading the time from the operating system takes 20 to 30 ns, more
-//! than all other work of recording an event. So [`Clock`] reads the processor's tick counter, and converts the count
-//! by a multiplication, a shift and an addition. The numbers for the conversion are a *segment*. A segment is used for
-//! half a millisecond at most. Then the next thread that asks for the time compares the counter with `CLOCK_REALTIME`,
-//! and makes a new segment. Making a segment takes half a microsecond. If calls are rare, too few of them would use a
-//! new segment, so the clock reads `CLOCK_REALTIME` instead. There is no background thread, and no thread waits for
-//! another.
+//! Every event carries its time. Reading the time from the operating system takes 20 to 30 ns, more than all other work
+//! of recording an event. So [`Clock`] reads the processor's tick counter, and converts the count by a multiplication,
+//! a shift and an addition.
+//!
+//! The numbers for the conversion are a *segment*, which is used for half a millisecond at most. The next thread that
+//! asks for the time then makes a new segment from `CLOCK_REALTIME`, in half a microsecond. If calls are rare, the
+//! clock reads `CLOCK_REALTIME` instead. No thread waits for another.
 //!
 //! `tick_clock.rs` has the algorithm, `latch.rs` shares the current segment, and `estimator.rs` computes the next
 //! segment.
@@ -14,16 +14,15 @@
 //! Promises about a clock's times:
 //!
 //! - Within a thread, times never fall, whatever happens to the system's clock.
-//! - Times stay within 1 µs of `CLOCK_REALTIME` as long as the program runs. This holds after any idle time, and while
-//!   NTP slews `CLOCK_REALTIME` by up to 500 ppm. (Typically times are within 50 ns. If a thread is preempted inside
-//!   the call, it gets the time of some moment between the call and the return.)
-//! - When `CLOCK_REALTIME` is stepped forward, times follow within half a millisecond. When `CLOCK_REALTIME` is stepped
-//!   back, times run at half the rate or less until `CLOCK_REALTIME` has caught up.
-//! - Hence times of different threads, rings and processes on one machine can be compared. They agree to within about a
-//!   microsecond.
+//! - Times stay within 1 µs of `CLOCK_REALTIME`, typically within 50 ns, also after any idle time, and while NTP slews
+//!   `CLOCK_REALTIME` by up to 500 ppm.
+//! - A thread that is preempted inside the call gets the time of some moment between call and return.
+//! - After a step of `CLOCK_REALTIME` forward, times follow within half a millisecond. After a step back, times run at
+//!   half the rate or less until `CLOCK_REALTIME` has caught up.
+//! - Times of different threads, rings and processes on one machine agree to within about a microsecond.
 //!
-//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock reads `CLOCK_REALTIME` at each call,
-//! through the vDSO. The promises above still hold, but a call takes two to three times as long.
+//! If the tick counter is not reliable ([`TickCounter`] has the reason), the clock reads `CLOCK_REALTIME` at each call.
+//! The promises above still hold, but a call takes two to three times as long.
 //!
 //! ```
 //! use eventring::recorder::Clock;

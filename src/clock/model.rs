@@ -1,6 +1,5 @@
-//! Loom models of the [`Latch`], which publishes the clock's current segment. In each model one thread publishes
-//! segments, and other threads ask for the time. Loom runs every interleaving of these threads with at most a fixed
-//! number of preemptions.
+//! Loom models of the [`Latch`]. In each model one thread publishes segments of the clock, and other threads ask for
+//! the time. Loom runs every interleaving with at most a fixed number of preemptions.
 //!
 //! The models are part of the crate `models`; `.ci/models` runs them.
 

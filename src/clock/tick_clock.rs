@@ -2,43 +2,48 @@
 //!
 //! # Why time never falls within a thread
 //!
-//! A thread gets its times from *segments*. A segment is a line that converts ticks to nanoseconds. The times of one
-//! thread never fall, for two reasons:
+//! A thread gets its times from *segments*: lines that convert ticks to nanoseconds. The times of one thread never
+//! fall, for two reasons:
 //!
-//! **Between segments.** Threads may also get times past the end of a segment, from [`Latch::overshoot`]. Let *E* be
-//! the highest such time that any thread got, or the segment's end if no thread got one. The next segment starts at or
-//! above *E*: if *E* has grown meanwhile, the compare-exchange that publishes the segment fails, and the publisher
-//! repeats it with a later start. So no time of a later segment is below a time of an earlier segment. A thread never
-//! goes back to an earlier segment: one atomic word names the current segment, and no load of a thread returns an older
-//! value of the word than its load before.
+//! **Between segments.** No time of a later segment is below a time of an earlier one. Threads may also get times past
+//! a segment's end, from [`Latch::overshoot`]. Let *E* be the highest such time that any thread got, or the segment's
+//! end if no thread got one.
+//!
+//! The next segment starts at or above *E*: if *E* has grown meanwhile, the compare-exchange that publishes the segment
+//! fails, and the publisher repeats it with a later start.
+//!
+//! A thread never goes back to an earlier segment: one atomic word names the current segment, and no load of a thread
+//! returns an older value than its load before.
 //!
 //! **Within a segment.** The time grows with the count. The counter does not run backwards for a thread, because the
-//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end, the thread
-//! gets a time from [`Latch::overshoot`], which never returns less than an earlier call returned for this segment. If
-//! the counter of a core lags a little, it may show a count before the segment's start. The thread then gets the time
-//! of the start, which is the lowest time of this segment and not below any time of an earlier segment.
+//! clock uses only counters that are invariant and synchronised between processors. Past the segment's end,
+//! [`Latch::overshoot`] never returns less than before for this segment.
+//!
+//! If the counter of a core lags and shows a count before the segment's start, the thread gets the time of the start.
+//! This is the lowest time of this segment, and not below any time of an earlier segment.
 //!
 //! # Why no thread waits
 //!
 //! To *calibrate* is to compare the counter with the real-time clock and to publish a new segment. Only one thread
-//! calibrates at a time. The word `calibrating` then holds a number of its process, which a forked child does not
+//! calibrates at a time. Meanwhile the word `calibrating` holds a number of its process, which a forked child does not
 //! share.
 //!
-//! Another thread that wants to calibrate finds the word taken, and does not wait. Instead, it reads the real-time
-//! clock, and passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that another thread
-//! got already. It also publishes how far the time is past the end of the current segment (the *overshoot*), so that
-//! the next segment starts later. So the thread gets a right time without waiting, even if the calibrating thread is
-//! preempted for seconds. A thread that asks during the first calibration gets its time in this way, too, and so does a
-//! signal handler that interrupts a calibration.
+//! A thread that wants to calibrate while another thread calibrates does not wait. It reads the real-time clock, and
+//! passes this time to [`Latch::overshoot`]. The call returns this time, or a later time that another thread got
+//! already. The call also raises the *overshoot*, the distance past the segment's end, so that the next segment starts
+//! later.
+//!
+//! So threads get right times even if the calibrating thread is preempted for seconds, during the first calibration,
+//! and in a signal handler that interrupts a calibration.
 //!
 //! # Why time stays with the real-time clock
 //!
-//! A segment is used for at most half a millisecond, and starts at a fresh sample of the real-time clock. So after any
-//! idle time, the first call finds that the segment has ended. There are two cases:
-//! - If the call comes soon after the last call, or if the segment ended a minute ago or earlier, the call makes a new
+//! A segment starts at a fresh sample of the real-time clock, and is used for at most half a millisecond. So after any
+//! idle time, the first call finds that the segment has ended:
+//! - If the call comes soon after the last call, or a minute or more after the segment's end, the call makes a new
 //!   segment.
-//! - Otherwise the call might be the only user of a new segment. So it reads the real-time clock instead, and raises
-//!   the overshoot to this time.
+//! - Otherwise the call reads the real-time clock, and raises the overshoot to this time, because it might be the only
+//!   user of a new segment.
 
 use super::calibration::{Calibration, ClockKind};
 use super::estimator::{ESTIMATOR_WORDS, Estimator, Sample};

@@ -1,8 +1,8 @@
 //! A client's end of a connection: requests, their answers, and unrequested messages.
 //!
 //! The server may be hostile. So the client limits the time and the size of all answers to one request. It also limits
-//! the total time for which it waits on a connection, for all requests together: to four times the limit for one
-//! request, plus half of the connection's age.
+//! the total time of its waits on a connection: to four times the limit for one request, plus half of the connection's
+//! age.
 
 use super::address::ServerAddress;
 use super::error::{ControlError, ControlErrorKind};

@@ -1,11 +1,10 @@
 //! Live control: a server in the program, and its clients in other processes.
 //!
-//! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program
-//! records. `docs/CONTROL.md` describes the messages, the permissions, and the effects when a process dies.
+//! A server hands out read-only descriptors of the program's rings, and lets clients switch on what the program records
+//! (`docs/CONTROL.md`).
 //!
-//! The server does not depend on recorders. It has a list of files, whose descriptors it hands out. Other modules
-//! register parts of the program as *switches*. A client sends directives, which say what to record, and the server
-//! passes them to the switches.
+//! The server does not depend on recorders. It hands out the descriptors of a list of files. Other modules register
+//! parts of the program as *switches*. The server passes clients' directives (what to record) to the switches.
 //!
 //! | file | idea |
 //! |---|---|

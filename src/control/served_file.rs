@@ -1,7 +1,7 @@
 //! The client's interface to a ring of a server.
 //!
-//! The server may be hostile. So the client sanitises the name of each ring when it receives the name. A sanitised name
-//! never leads to another directory or ring.
+//! The server may be hostile. So the client sanitises each ring's name when it receives it: a sanitised name never
+//! leads to another directory or ring.
 
 use super::wire::ServedInfo;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! The shares of users in a server's resources, such as connections. The program's user and root may use all of a
-//! resource. All other users together get at most half of it, and each of them at most a quarter. So the other users
-//! cannot lock out the program's user and root.
+//! resource. All other users together get at most half of it, and each of them at most a quarter.
 
 /// Returns true if this user is that of the program, or root.
 pub(super) fn is_own(user: u32) -> bool {

@@ -1,7 +1,6 @@
 //! Execution events: what a blockchain node does while it executes blocks. The node records them to the global recorder
-//! `EXEC`. A `BlockScope` sets the block to which the events of a thread belong. A reader learns the block of an event
-//! from the ring's block table ([`Reader::block_of`](crate::reader::Reader::block_of)), or from the events before it
-//! ([`KnownBlocks`]).
+//! `EXEC`. A `BlockScope` sets the block of a thread's events. A reader learns an event's block from the ring's block
+//! table ([`Reader::block_of`](crate::reader::Reader::block_of)), or from earlier events ([`KnownBlocks`]).
 //!
 //! The types of the events are in [`schema::exec`](crate::schema::exec).
 

@@ -1,5 +1,5 @@
-//! Extension words that an event gets from its recording thread: the id of the thread's current span, and the named
-//! words that scopes ([`ExtScope`]) have set on the thread.
+//! Extension words that an event gets from its recording thread: the id of the current span, and the words that scopes
+//! ([`ExtScope`]) have set.
 
 use super::global_recorder::GlobalRecorder;
 use crate::schema::EventType;

@@ -1,5 +1,5 @@
-//! Functions that make a recorder and install it for the whole process. The configuration of the recorder comes from
-//! code or from an environment variable.
+//! Functions that make a recorder, configured by code or by an environment variable, and install it for the whole
+//! process.
 
 use super::active::identity;
 use super::ambient::RecordsTo;

@@ -1,10 +1,11 @@
 //! The extension of the header: fields that eventring adds to the header section, after the fixed header. In files of
-//! other programs, all these fields are zero.
+//! other programs, these fields are zero.
 //!
-//! All offsets are from the start of the file. A field is a little-endian u64 unless its doc names another type. A
-//! reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known. Each group of
-//! fields is optional. If the writer does not use a group, its fields are zero. Readers check every value before they
-//! use it.
+//! All offsets are from the start of the file. A field is a little-endian u64 unless its doc names another type. Fields
+//! of a group that the writer does not use are zero.
+//!
+//! A reader uses the extension only if [`MAGIC_OFFSET`] holds [`MAGIC`] and the major version is known, and checks
+//! every value before it uses it.
 
 /// Byte offset of the extension's magic.
 pub const MAGIC_OFFSET: usize = 0x100;

@@ -2,7 +2,7 @@
 //!
 //! All values are little endian. The first [`header::FIXED_BYTES`] bytes of a file follow the published `RING01`
 //! format. The rest of the header section is eventring's [`extension`], which other programs ignore. `docs/FORMAT.md`
-//! has the same tables for people.
+//! has the tables, too.
 
 pub mod descriptor;
 pub mod extension;

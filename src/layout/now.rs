@@ -1,9 +1,9 @@
-//! The file of the present, `NAME.now`: tables of the open spans, threads, tasks and locks of a program at this moment.
-//! The file is beside the rings of a perf recorder. It lists each open span, even if the rings have overwritten the
-//! span's events. `docs/FORMAT.md` has the same tables for people.
+//! The file of the present, `NAME.now`, beside the rings of a recorder of spans: tables of the program's open spans,
+//! threads, tasks and locks. It lists up to [`SPAN_CELLS_MAX`] open spans, even if the rings have overwritten their
+//! events. `docs/FORMAT.md` has the tables, too.
 //!
-//! The file has a header of words, and then four arrays of cells: threads, locks, spans, tasks. Cells that were never
-//! used take no memory, except the cells of threads.
+//! The file has a header of words, and then arrays of cells: threads, locks, spans, tasks. Cells that were never used
+//! take no memory, except those of threads.
 
 /// The first word of the file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRNOW02");

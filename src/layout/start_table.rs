@@ -1,12 +1,12 @@
-//! The table of start records, at the beginning of the context area of a ring. An event of the type [`START_CODE`] is a
-//! *start event*. Later events belong to it: they carry its seqno as their *tag*, in the extension word [`TAG_WORD`].
-//! For example, in the published schema of execution events (`schema/exec/`), a start event begins a block. The table
-//! keeps copies (*records*) of the last start events. So a reader that has missed a start event still learns what it
-//! said.
+//! The table of start records, at the beginning of the context area of a ring. A *start event* has the type
+//! [`START_CODE`]; in `schema/exec/`, it begins a block. Later events that belong to the start event carry its seqno as
+//! their *tag*, in the extension word [`TAG_WORD`].
 //!
-//! The table has [`ENTRIES`] entries. Each entry has a tag word and a record. The tag words of all entries are
-//! adjacent, so that a reader searches only few cache lines. The tag word is 0 while the entry has no valid record. All
-//! offsets are in bytes from the start of the context area. All words are u64, little endian.
+//! The table keeps copies (*records*) of the last start events, for readers that have missed a start event.
+//!
+//! The table has [`ENTRIES`] entries, each with a tag word and a record. The tag word is 0 while the entry has no valid
+//! record. All tag words are adjacent, so that a reader searches few cache lines. Offsets are in bytes from the start
+//! of the context area. Words are u64, little endian.
 
 use super::header::CONTENT_TYPE_EXEC;
 

@@ -1,5 +1,4 @@
-//! The cell of a wait for a lock. When the thread gets the lock, the cell becomes the cell of the guard. The module
-//! defines the words of the cell, and writes and reads them.
+//! The cell of a thread's wait for a lock. When the thread gets the lock, the cell becomes the guard's cell.
 //!
 //! | word | bits | |
 //! |---|---|---|

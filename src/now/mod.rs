@@ -1,8 +1,7 @@
 //! The present in a file: tables of the open spans, threads, tasks and locks of a program at this moment.
 //!
-//! A ring holds the recent history, and overwrites old events. The tables in this file hold the present state: each
-//! open span, thread, task and lock has a cell that the program updates. The file stays after the program was killed.
-//! `docs/FORMAT.md` describes the bytes.
+//! The program updates a cell for each open span, each thread and task, and each held lock or wait for a lock. The file
+//! stays if the program is killed. `docs/FORMAT.md` describes the bytes.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Models of the cells in the tables of the present. They show that a reader of a changing cell gets one consistent
-//! span, lock or wake of a task. The code of the cells runs unchanged, in every interleaving.
+//! Models of the cells in the tables of the present. A reader of a changing cell gets one consistent span, lock or wake
+//! of a task. The code of the cells runs unchanged, in every interleaving.
 
 use super::lock_cell::{self, LockCell, LockCells, LockMode};
 use super::span_cell::{self, Begun, INDEX_BITS, Presence, SpanCell};

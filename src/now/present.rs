@@ -1,9 +1,9 @@
 //! The content of tables of the present, and its image for captures. The cells of an image are the same as in the file.
 //!
-//! An image consists of u64 numbers and the bytes of fields (`docs/FORMAT.md` describes it, too):
-//! - Four counts of the spans, threads, locks and tasks that got no cell, because the tables were full.
-//! - Four counts of the spans, threads, locks and tasks in the image, and the count of spans with further fields.
-//! - The words of the cells: first of all spans, then of all threads, locks and tasks.
+//! An image consists of u64 numbers and the bytes of fields (see `docs/FORMAT.md`):
+//! - Four counts: spans, threads, locks and tasks that got no cell, because the tables were full.
+//! - Five counts: spans, threads, locks and tasks in the image, and spans with further fields.
+//! - The words of the cells of all spans, threads, locks and tasks, in this order.
 //! - For each span with further fields: the span's id, the number of bytes of these fields, and the bytes.
 
 use super::lock_cell::LockCell;

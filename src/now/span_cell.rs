@@ -20,12 +20,13 @@
 //! | 6, 7 | | the first bytes of the fields, encoded as in the event. The last field may be cut |
 //!
 //! **Order.** Word 0 is stored last when a span begins, and first when it ends. A reader loads word 0 before and after
-//! it reads the other words. If word 0 is the same both times, and bit 63 is not set, the other words belong to this
-//! span.
+//! the other words. If both values are equal, and bit 63 is clear, the other words belong to this span.
 //!
 //! Word 3 changes while the span is open. It holds all that is stored of an enter or exit, so a reader never gets a
-//! mixture of two. It describes the thread that entered first, until this thread leaves the span. So it names the
-//! thread that polls a task, even if other threads enter and leave the task's span meanwhile.
+//! mixture of two.
+//!
+//! Word 3 describes the thread that entered first, until this thread leaves the span. So it names the thread that polls
+//! a task.
 
 use crate::layout::now::CELL_WORDS;
 use crate::ring::mutation::{self, Mutation};

@@ -1,5 +1,4 @@
-//! The cell of a task. The module defines the words of the cell, and writes and reads them. A task is a span. Its task
-//! cell has the same index as its span cell.
+//! The cell of a task. A task is a span, and its task cell has the index of its span cell.
 //!
 //! | word | bits | |
 //! |---|---|---|
@@ -17,8 +16,11 @@
 //!
 //! A task ends with its span. The cell of an ended task stays unchanged.
 //!
-//! A task has one of three states. It runs if a thread is in its span. Otherwise it is woken if the wake in word 1 came
-//! after the last poll began, or if the task was never polled. In all other cases it is idle.
+//! A task has three states:
+//! - It runs if a thread is in its span.
+//! - It is woken if no thread is in its span, and the wake in word 1 came after the last poll began, or the task was
+//!   never polled.
+//! - Otherwise it is idle.
 
 use super::pair;
 use super::span_cell::{INDEX_BITS, Presence, SpanCell};

@@ -11,8 +11,7 @@
 //! | 4–7 | | the first 32 bytes of its name, filled with zeros |
 //!
 //! A thread takes a cell by a compare-exchange of word 0, which stores the thread's id with state 0. Then it stores the
-//! other words, and at last word 0 with state 1. Two threads never write to a cell at the same time: another thread can
-//! take the cell only after it was written completely and its thread has ended.
+//! other words, and last word 0 with state 1. Another thread can take the cell only after the first thread has ended.
 
 use crate::layout::now::CELL_WORDS;
 use crate::sync::{AtomicU64, Ordering, fence};

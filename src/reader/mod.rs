@@ -1,8 +1,7 @@
 //! Reading rings: live rings, rings of dead processes, snapshots.
 //!
-//! [`Reader`] opens one ring. A [`Cursor`] reads the ring's events and never waits; a [`Follower`] reads them and
-//! waits for new events. A [`RingSet`] reads several rings, with all shards of sharded recorders, as one stream in the
-//! order of time.
+//! [`Reader`] opens one ring. A [`Cursor`] reads the ring's events and never waits; a [`Follower`] also waits for new
+//! events. A [`RingSet`] reads several rings, with all shards of sharded recorders, as one stream in the order of time.
 
 mod cursors;
 mod end;

@@ -1,12 +1,12 @@
 //! Recording one event: the fast paths, and the slow paths for all other cases.
 //!
 //! A fast path handles the common case: recording is on, the clock's current calibration segment covers this moment,
-//! the thread's run of payload memory has room, and the next slot is free. The fast path is inlined where the event is
-//! recorded. All other cases are handled by `record_slow` or `record_empty_slow`.
+//! the thread's run of payload memory has room, and the next slot is free. The fast path for events with payload is
+//! inlined where the event is recorded. `record_slow` and `record_empty_slow` handle all other cases.
 //!
-//! Functions that are not inlined get the four extension words as four arguments, not as an array. An array would pass
-//! through memory. The caller would store the array word by word, and the callee would load two words at a time. The
-//! processor cannot forward two pending stores to one load, so the load would wait.
+//! Most functions that are not inlined get the four extension words as four arguments. An array would be stored word by
+//! word and loaded two words at a time. The load would wait, because the processor cannot forward two pending stores to
+//! it.
 
 use super::core::Core;
 use super::payload::{Payload, total_bytes};

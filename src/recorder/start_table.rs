@@ -1,8 +1,8 @@
 //! Storing start records in the table of start records, if the ring has such a table.
 //!
-//! The table costs other events nothing. The fast path of recording leaves out start events if the ring has the table
-//! (`Core::takes_fast_path`). This check compares the event's code with that of start events. Most callers pass the
-//! code as a constant, so the compiler removes the comparison.
+//! The table costs other events nothing. If the ring has the table, start events do not take the fast path of recording
+//! (`Core::takes_fast_path`). Most callers pass the event's code as a constant, so the compiler removes the comparison
+//! of the code.
 
 use super::core::Core;
 use crate::layout::extension;

@@ -1,6 +1,5 @@
 //! The count of the payload cursors that record at present. Each payload cursor holds a run of chunks of the payload
-//! buffer. All runs together should have a fixed number of bytes, a small part of the buffer. This number, divided by
-//! the count of cursors, limits the size of a cursor's next run.
+//! buffer. A fixed, small part of the buffer, divided by this count, limits the size of a cursor's next run.
 
 use crate::sync::{AtomicU64, Ordering};
 

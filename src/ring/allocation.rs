@@ -1,9 +1,8 @@
-//! Allocation of payload memory on the slow path. A writer uses the slow path if its thread has no run of chunks, or if
-//! it cannot use the run, for example because the payload does not fit.
+//! Allocation of payload memory on the slow path: the writer's thread has no run of chunks that it can use.
 //!
 //! Payload memory is handed out in whole chunks, one after the other: `next_payload_byte` is the offset of the next
-//! one. Chunks become a new run for a payload cursor, or *one-off* chunks for a single payload.
-//! [`super::payload::run_sizes`] decides between the two.
+//! chunk. [`super::payload::run_sizes`] decides whether chunks become a run of a payload cursor, or *one-off* chunks
+//! for a single payload.
 
 use super::payload::chunk::Taker;
 use super::payload::cursor::PayloadCursor;

@@ -1,17 +1,17 @@
-//! The hole tables. A hole is a seqno that was handed out and will never be committed. Readers look for holes in a
-//! table, and so do not wait for events that will never come.
+//! The hole tables. A hole is a seqno that was handed out and will never be committed. Readers find holes in a table,
+//! and do not wait for their events.
 //!
-//! A table is divided into sets of a few entries. A seqno belongs to one set, and may be in any entry of that set. A
-//! new hole replaces the smallest entry of its set, but only if the hole's seqno is larger than that entry. So the
-//! value of an entry only grows.
+//! A table is divided into sets of a few entries. A seqno may be in any entry of one set. A new hole replaces the
+//! smallest entry of its set, but only if the hole's seqno is larger. So entries only grow.
 //!
 //! A hole must stay in its table until its slot has an event of a later lap. If a set gets more such holes than it has
-//! entries, one is replaced too early, and readers wait for its seqno until the ring is one lap further. This needs
-//! writers that are stalled for a whole lap, in more slots of the set than it has entries. With the wide table, it
-//! cannot happen in rings of up to 65,536 descriptors, and is nearly impossible in larger rings.
+//! entries, one hole is replaced too early. Readers then wait for its seqno until the ring is one lap further.
 //!
-//! Readers that know version 1.2 of the header's extension use the wide table. The narrow table is for older readers.
-//! It has 64 sets; the remainder of the seqno divided by 64 selects the set.
+//! With the wide table, this early replacement cannot happen in rings of up to 65,536 descriptors, and is nearly
+//! impossible in larger rings.
+//!
+//! Readers that know version 1.2 of the header's extension use the wide table. Older readers use the narrow table: it
+//! has 64 sets, selected by the seqno modulo 64.
 
 use super::memory::{HoleTable, RingMemory};
 use super::mutation::{self, Mutation};

@@ -1,6 +1,6 @@
-//! Tests of the lifetime of payloads, under the worst known traffic. The lifetime of a payload is the number of payload
-//! bytes that are recorded after the payload and before it expires. In these tests, payload cursors take turns in an
-//! order that no scheduler would choose for threads.
+//! Tests of the lifetime of payloads, under the worst known traffic. The lifetime is the number of payload bytes that
+//! are recorded after a payload and before it expires. Payload cursors take turns in an order that no scheduler would
+//! choose.
 
 use super::commit::DescriptorFields;
 use super::heap::HeapMemory;

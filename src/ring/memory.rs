@@ -1,9 +1,9 @@
 //! The memory of a ring, as words and payload bytes.
 //!
 //! Two rules hold for memory that another process may write at any time:
-//! - Every Rust reference to this memory is an `&AtomicU64`, because an atomic may change while a reference to it
+//! - Every Rust reference to the memory is an `&AtomicU64`, because an atomic may change while a reference to it
 //!   exists.
-//! - Bytes of this memory are copied only by atomic accesses or by the assembly of `arch::copy`.
+//! - Bytes of the memory are copied only by atomic accesses or by the assembly of `arch::copy`.
 
 use crate::layout::limits::DESCRIPTOR_WORDS;
 use crate::layout::{Descriptor, Geometry};

@@ -1,8 +1,8 @@
 //! The protocol: reserve, claim, allocate payload memory, fill, commit, observe.
 //!
-//! Everything here works on [`memory::RingMemory`], a region of words and payload bytes. This region is a mapped file
-//! in a program, a heap vector in unit tests, and a loom or shuttle model in model checks. `docs/ARCHITECTURE.md`
-//! explains the steps. `docs/ORDERING.md` explains every pair of memory orderings that this module names.
+//! Everything here works on [`memory::RingMemory`]: a mapped file in a program, a heap vector in unit tests, a loom or
+//! shuttle model in model checks. `docs/ARCHITECTURE.md` explains the steps. `docs/ORDERING.md` explains every pair of
+//! memory orderings of this module.
 
 mod active;
 mod allocation;

@@ -1,8 +1,8 @@
-//! Deliberate faults in the protocol. They test our checks, which are the models and the tests of stalls, of deaths
-//! and of hostile files. If a fault is switched on, one of these checks must fail.
+//! Deliberate faults in the protocol, which test our checks. If a fault is switched on, a model or a test of stalls, of
+//! deaths or of hostile files must fail.
 //!
-//! In released builds [`active`] is the constant `false`, and the compiler removes every branch on it. In models and
-//! under `--cfg eventring_mutants`, the environment variable `EVENTRING_MUTATION` names the fault that is switched on.
+//! In released builds [`active`] is the constant `false`. In models and under `--cfg eventring_mutants`, the
+//! environment variable `EVENTRING_MUTATION` names the fault that is switched on.
 
 macro_rules! mutations {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {

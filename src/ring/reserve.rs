@@ -1,8 +1,8 @@
 //! Reserve: the step that gives an event its slot and its payload bytes.
 //!
-//! `try_reserve` and `try_reserve_empty` are the fast paths, and are inlined where an event is recorded. They handle
-//! only the common case: the slot is free, and the payload fits into the run of chunks that the thread's payload
-//! cursor fills. The other functions handle every case.
+//! `try_reserve` and `try_reserve_empty` are the inlined fast paths. They handle only the common case: the slot is
+//! free, and the payload fits into the run of chunks of the thread's payload cursor. The other functions handle every
+//! case.
 
 use super::allocation::padded;
 use super::claim::{Claim, ClaimedSlot, PayloadMemory};

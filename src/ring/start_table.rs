@@ -1,8 +1,8 @@
 //! The table of start records: how writers store a start record, and how readers load it whole.
 //!
-//! The tag word of an entry protects the entry's record, as the seqno of a descriptor protects the descriptor. A writer
-//! claims the entry (tag := 0), stores the record, and stores the new tag. A reader takes a record only if the tag was
-//! the same before and after it copied the record.
+//! The tag word of an entry protects the entry's record, as the seqno protects a descriptor. A writer claims the entry
+//! (tag := 0), stores the record, and stores the new tag. A reader takes a record only if the tag was equal before and
+//! after the copy.
 
 use super::memory::RingMemory;
 use super::mutation::{self, Mutation};

@@ -1,7 +1,7 @@
 //! Named points between the steps of recording. At each of them a test can make a writer stop.
 //!
-//! A writer calls [`at`] at each point. In released builds and in models, this call does nothing. Under `--cfg
-//! eventring_mutants`, it calls a function of the test, which may block the writer for any time.
+//! A writer calls [`at`] at each point. Under `--cfg eventring_mutants`, [`at`] calls a function of the test, which may
+//! block the writer for any time. In other builds it does nothing.
 
 macro_rules! steps {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {

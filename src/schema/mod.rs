@@ -1,13 +1,12 @@
 //! The meaning of payloads: field types and their bytes, event types, schema text and its hash, and decoding.
 //!
 //! - To describe events, derive [`EventPayload`] for their structs and [`EventType`] for the enum of the events.
-//! - To decode events whose Rust types the program has, use [`EventPayload::decode`]. For events with trailing arrays,
-//!   use the views that the derive makes.
-//! - To decode events whose Rust types the program does not have, use [`SchemaModel`]. It reads the schema text of a
-//!   ring.
+//! - To decode events whose Rust types the program has, use [`EventPayload::decode`]. For trailing arrays, use the
+//!   views that the derive makes.
+//! - To decode other events, use [`SchemaModel`], which reads the schema text of a ring.
 //!
-//! This crate has three schemas: `test` (content type 1), [`exec`] (content type 2, feature `exec`) and `perf`
-//! (content type 3, eventring's own).
+//! This crate has the schemas `test` (content type 1), [`exec`] (content type 2, feature `exec`) and `perf` (content
+//! type 3, eventring's own).
 
 mod description;
 pub(crate) mod dynamic;

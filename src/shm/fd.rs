@@ -1,5 +1,5 @@
-//! Types of file descriptors. Systems without file descriptors get types of the same names, which borrow an open
-//! [`File`](std::fs::File). So functions that take a descriptor have the same signatures on every system.
+//! Types of file descriptors. On systems without descriptors, types of the same names borrow an open
+//! [`File`](std::fs::File). So functions have the same signatures on every system.
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
 pub use std::os::fd::OwnedFd;

@@ -3,9 +3,8 @@
 //! This layer handles only bytes and files. It does not depend on the format of a ring: callers pass the sizes of the
 //! sections.
 //!
-//! Ring files work on Linux only, with the implementation in `linux/`. On other systems, and with `--cfg
-//! eventring_unsupported`, `unsupported.rs` replaces `linux/`. It has the same items, so the layers above compile
-//! unchanged. `unsupported.rs` can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
+//! Ring files work on Linux only (`linux/`). On other systems, and with `--cfg eventring_unsupported`, `unsupported.rs`
+//! has the same items. It can read copied ring files. Making a ring fails with [`ShmErrorKind::Unsupported`].
 //!
 //! | file | idea |
 //! |---|---|

@@ -3,11 +3,11 @@
 //!
 //! The string has the rules of the original C implementation. Only sizes such as `64MiB` are an addition.
 //!
-//! - Fields are separated by `:`. The first field is required. If it has no `/`, it is the name of a ring in the ring
-//!   directory. If it has a `/`, it is a path, used as written.
-//! - The other fields are shifts. A descriptor shift *s* means 2^*s* descriptors, and a payload shift *s* means 2^*s*
-//!   bytes of payload. A shift that is missing or empty, as in `f::30`, has its default value.
-//! - A size, which is a number with a unit, replaces both shifts, and limits the memory of the ring.
+//! - The first field is required. Without a `/`, it is the name of a ring in the ring directory. With a `/`, it is a
+//!   path, used as written.
+//! - A descriptor shift *s* means 2^*s* descriptors, and a payload shift *s* means 2^*s* bytes of payload. A shift that
+//!   is missing or empty (`f::30`) has its default value.
+//! - A size (a number with a unit) replaces both shifts, and limits the memory of the ring.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! The implementation for systems other than Linux, with the standard library alone. A program on such a system cannot
-//! record. It can read copies of ring files, which do not change, because a copy has no writer.
+//! The implementation for systems other than Linux, with the standard library alone. Programs on such a system cannot
+//! record, but can read copies of ring files, which do not change.
 
 #![allow(missing_docs, reason = "the items are those of `linux`, which describes them")]
 

@@ -1,9 +1,9 @@
-//! The free cells of the span slab. Each thread has a free list of its own, and all threads share one further list, the
-//! *shared free list* ([`shared_list`](super::shared_list)).
+//! The free cells of the span slab. Each thread has its own free list, and all threads share the *shared free list*
+//! ([`shared_list`](super::shared_list)).
 //!
-//! A thread takes a cell from its own free list and returns the cell to this list, without a locked instruction. If the
-//! list gets too long, the thread moves a chain of [`CHAIN`] cells to the shared free list. If the list is empty, the
-//! thread takes a chain from the shared free list.
+//! A thread takes a cell from its own list and puts a freed cell into this list, without a locked instruction. If the
+//! list is full, the thread moves a chain of [`CHAIN`] cells to the shared list. If the list is empty, it takes a chain
+//! from the shared list, or unused cells.
 
 use crate::sync::{Ordering, compiler_fence};
 use std::cell::Cell;

@@ -1,17 +1,18 @@
 //! The span slab has one cell for each open span. A cell has 16 bytes, or 40 bytes with the feature `context`.
 //!
 //! A cell shows whether its span is open. A closed span is no thread's current span, even if a thread has not exited
-//! it. The cell also holds the call site, and the number of handles of the span. `Span::current()` needs the call site,
-//! which has the metadata of the span. With the number of handles, a `RecorderSubscriber` notices the drop of the last
-//! handle, and then reports that the span is closed. A span of a `RecorderLayer` has one handle, which the layer drops
-//! when the `Registry` closes the span.
+//! it.
+//!
+//! The cell also holds the call site, for `Span::current()`, and the number of handles of the span. A span of a
+//! `RecorderSubscriber` closes when its last handle is dropped. A `RecorderLayer` holds one handle for each span, until
+//! the `Registry` closes the span.
 //!
 //! The id of a span has two parts: the index of its cell (the low [`INDEX_BITS`] bits) and the generation of the cell
-//! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell
-//! that has had all generations is never used again.
+//! (the bits above). The generation is one higher for each span that uses the cell, so no id is used twice. A cell that
+//! has had all generations is never used again.
 //!
-//! The ids have [`ID_BITS`](id::ID_BITS) bits. In the id of a layer's span, [`LAYER_BIT`] is set, too. An `f64` can
-//! hold every id exactly, which matters because many JSON readers hold numbers as `f64`.
+//! An id has [`ID_BITS`](id::ID_BITS) bits. In the id of a layer's span, [`LAYER_BIT`] is set, too. An `f64`, in which
+//! many JSON readers hold numbers, can hold every id exactly.
 //!
 //! Free cells are in free lists ([`free_list`], [`shared_list`]). The traces of spans are in `trace`; a trace that
 //! began in another process is a [`RemoteTrace`].

@@ -1,5 +1,5 @@
-//! The free list that all threads share. It is a stack of chains, described by one word. The low bits hold the index of
-//! the first chain's first cell. The high bits hold a number that changes with every change of the word.
+//! The free list that all threads share: a stack of chains, described by one word. The low bits of the word hold the
+//! index of the first chain's first cell. The high bits change with every change of the word.
 
 use super::SpanSlab;
 use super::cell::link;

@@ -1,10 +1,10 @@
 //! State of a thread that may be accessed between any two instructions of the thread, for example by a signal handler
 //! that records.
 //!
-//! Code that runs between two instructions of a thread *interrupts* the thread, and runs to its end before the thread
-//! continues. There are two ways to keep the state consistent for the thread and for the interrupting code:
+//! Code that runs between two instructions of a thread *interrupts* the thread, and ends before the thread continues.
+//! There are two ways to keep the state consistent:
 //!
-//! - The state is one word ([`OwnedWord`]). So it always has either its old value or its new value.
+//! - The state is one word ([`OwnedWord`]), so it always has either its old value or its new value.
 //! - The thread sets a [`Mark`] while it changes the state in several steps. Code that finds the mark set does not
 //!   change the state, or undoes its changes before it ends.
 //!

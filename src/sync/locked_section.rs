@@ -1,10 +1,11 @@
 //! Locked sections: code that a thread runs while it holds a lock of this crate, or while it initialises something that
 //! is made once.
 //!
-//! Inside a locked section, the thread may run other code that records: its own allocator, if the allocator records, or
-//! a signal handler. If this code waited for a lock, it could deadlock. The lock may be held by the same thread, or by
-//! another thread that runs such code and waits for a lock of the first thread. So a recording call that finds its
-//! thread inside a locked section does not wait. It continues without the data that the lock protects.
+//! A recording call that finds its thread inside a locked section does not wait for a lock. It continues without the
+//! data that the lock protects. Such a call comes from the program's allocator or from a signal handler.
+//!
+//! If the call waited, it could deadlock: the lock may be held by the same thread, or by another thread that waits for
+//! a lock of this thread.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
-//! The atomics of `std`. In models (tests under a model checker), the atomics of the checker
-//! (`tests/models/src/checker.rs`) replace them. Other files import the atomics from this module. The modules of this
-//! folder hold state that threads share with each other, or with code that interrupts them.
+//! The atomics of `std`. In models (tests under a model checker), the checker's atomics (`tests/models/src/checker.rs`)
+//! replace them. The modules of this folder hold state that threads share with each other, or with code that interrupts
+//! them.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) mod interrupted;

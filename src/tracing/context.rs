@@ -1,10 +1,11 @@
-//! One trace across services. The context of a caller (its trace and its span) arrives in the headers of a request, and
-//! is passed on in the headers of outgoing requests.
+//! One trace across services. The headers of a request carry the context of the caller: its trace and its span.
 //!
 //! A service reads the context of its caller from the headers of a request ([`extract`]) and stores it with the span of
 //! the request (`RemoteContext::attach`), before this span has children. The span and all its descendants then belong
-//! to the caller's trace, in every export. A service that calls another one writes the context of its own span into the
-//! headers (`inject`). Exports (OTLP, lines of JSON, Parquet, Perfetto) show the same ids as the headers.
+//! to the caller's trace.
+//!
+//! A service that calls another service writes the context of its own span into the headers (`inject`). Exports (OTLP,
+//! lines of JSON, Parquet, Perfetto) show the ids of the headers.
 //!
 //! ```
 //! # #[cfg(feature = "context")] {
@@ -29,8 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Storing and writing contexts needs the feature `context`. With this feature, each open span takes 32 bytes more, and
-//! a new span copies the trace of its parent. Reading recorded contexts needs no feature.
+//! Only storing and writing contexts needs the feature `context`. With `context`, each open span takes 24 to 48 bytes
+//! more, and a new span copies its parent's trace.
 
 pub use super::trace_context::ids::{ProcessIds, SpanIdText, TraceIds};
 pub use super::trace_context::remote::{RemoteContext, TRACEPARENT, TRACESTATE, extract};

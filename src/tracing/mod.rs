@@ -7,34 +7,39 @@
 //! eventring::tracing::init("my-app");
 //! ```
 //!
-//! A service can call [`try_init_from_env`] instead of [`init`](fn@init). Then an environment variable switches
-//! recording on, without a rebuild. If recording cannot begin, the service gets an error and can continue.
+//! A service can call [`try_init_from_env`] instead of `init`. Then an environment variable switches recording on. If
+//! recording cannot begin, the service gets an error and can continue.
 //!
-//! [`init`](fn@init) installs a [`RecorderSubscriber`], a complete subscriber that records and does nothing else. A
-//! program that also needs other layers (`fmt`, OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers. Both
-//! record to a [`PerfRecorder`], which has several rings (*shards*). Threads share a ring only if there are more
-//! threads than rings.
+//! [`init`](fn@init) installs a [`RecorderSubscriber`], which only records. A program that needs other layers (`fmt`,
+//! OpenTelemetry, …) adds a [`RecorderLayer`] to its stack of layers instead.
 //!
-//! Each step in the life of a span is an event in the ring: its creation (with its fields, parent and call site), each
-//! enter and each exit by a thread, further fields, links to spans that it follows from, and the drop of its last
-//! handle. Four other things are recorded, too: log records with their fields, the start and end of threads, the
-//! samples of [`Counter`]s, and the marks of [`Marker`]s.
+//! Subscriber and layer record to a [`PerfRecorder`], which has several rings (*shards*). Threads share a ring only if
+//! there are more threads than rings.
+//!
+//! Each step in the life of a span is an event in a ring: its creation (with fields, parent and call site), each enter
+//! and exit, further fields, links to spans that it follows from, and the drop of its last handle.
+//!
+//! Log records, the start and end of threads, the samples of [`Counter`]s, and the marks of [`Marker`]s are recorded,
+//! too.
 //!
 //! A typed event that is recorded inside a span carries the id of this span
 //! ([`current_span_id`](crate::global::current_span_id)).
 //!
-//! Recording normally takes no lock and does not allocate. There are three exceptions. The first event of a thread
-//! takes locks, and may create a ring. The first event of a call site takes a lock. Memory is allocated when there is
-//! no room left for another open span, or for another span on the span stack of a thread.
+//! Recording normally takes no lock and does not allocate. Exceptions:
+//!
+//! - The first event of a thread takes locks, and may create a ring.
+//! - The first event of a call site takes a lock.
+//! - Memory is allocated for another open span, or another span on a thread's span stack, if there is no room left.
 //!
 //! Only `Debug` and `Display` values are formatted, and their text is cut at a limit. This formatting can be switched
-//! off. [`PerfRecorder`] explains how much memory recording takes.
+//! off. [`PerfRecorder`] explains the memory that recording takes.
 //!
 //! # Reading
-//! [`PerfReader`] opens all rings of a recorder, whether the recorder still runs or not. It decodes the events to
-//! [`PerfRecord`]s and returns the records in the order of time. It can merge rings of typed events into the same
-//! order. [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] holds all
-//! spans of a whole recording.
+//! [`PerfReader`] opens all rings of a recorder, even after the recorder has ended. It decodes the events to
+//! [`PerfRecord`]s, in the order of time. It can merge rings of typed events into this order.
+//!
+//! [`SpanReplay`] makes spans and span slices from the records, one record at a time. [`SpanTree`] holds all spans of a
+//! recording.
 
 pub mod context;
 pub(crate) mod filter;

@@ -1,5 +1,5 @@
-//! Benchmarks with two threads that run at the same time. The results depend on the time that a cache line takes from
-//! one core to the other. So `pingpong` measures this time in the same run.
+//! Benchmarks with two threads that run at the same time. The results depend on the time that a cache line takes
+//! between cores, so `pingpong` measures this time in the same run.
 
 use crate::Medians;
 use crate::interleave::{Cases, insert};

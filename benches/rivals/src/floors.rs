@@ -1,5 +1,5 @@
-//! Floors: the lowest possible costs of `tracing`'s spans and log records. Each subscriber or layer here does only one
-//! part of a recorder's work.
+//! Floors: the lowest possible costs of `tracing`'s spans and log records. Each subscriber or layer here does one part
+//! of a recorder's work.
 
 use crate::reference::ReferenceRing;
 use eventring::recorder::Recorder;

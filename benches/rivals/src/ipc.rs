@@ -1,6 +1,5 @@
-//! The latency between a process that records an event and another process that reads the event. The latency is the
-//! time from the event's time stamp until the payload has been copied. The reader is a forked process that polls
-//! without pause.
+//! The latency between processes: the time from an event's time stamp until a forked process, which polls without
+//! pause, has copied the event's payload.
 
 use crate::Medians;
 use crate::reference::{ReferenceRing, realtime_nanos};

@@ -1,12 +1,12 @@
 //! The cost of recording and reading with eventring and with other recorders, measured in one run.
 //!
 //! `cargo bench --manifest-path benches/rivals/Cargo.toml` prints a table and writes `rivals.json` to the target
-//! directory. With `-- --quick` the run takes about a minute. With `-- recording scanning`, only these two parts are
-//! measured, and the file is `rivals-recording-scanning.json`.
+//! directory. With `-- --quick` it takes about a minute. With `-- recording scanning` it measures only these two parts,
+//! and writes `rivals-recording-scanning.json`.
 //!
-//! The cases take turns, one short batch each. The table shows the median of a case's batches, and beside it their 5th
-//! percentile. Below the table are the results that have a target: computed from the medians and, in brackets, from the
-//! 5th percentiles. Numbers of different runs cannot be compared. See `docs/COST.md`.
+//! The cases take turns, one short batch each. The table shows the median and the 5th percentile of a case's batches.
+//! Below the table are the results that have a target: from the medians and, in brackets, from the 5th percentiles.
+//! Numbers of different runs cannot be compared. See `docs/COST.md`.
 
 #![allow(missing_docs, clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 // The measurements write one file, into the target directory.

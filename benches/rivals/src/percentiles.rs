@@ -1,6 +1,5 @@
-//! The spread of the times of single calls, measured by the method of Quill's published benchmark. A thread makes 20
-//! calls one after another, divides the time by 20, pauses, and repeats this many times. The benchmark runs with one
-//! thread, and with four threads at the same time.
+//! The spread of the times of single calls, by the method of Quill's published benchmark: a thread makes 20 calls,
+//! divides their time by 20, pauses, and repeats this many times. The benchmark runs with one and with four threads.
 
 use crate::Medians;
 use crate::floors::ticks;

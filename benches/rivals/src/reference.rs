@@ -1,10 +1,9 @@
 //! The recording algorithm of the original C implementation, transcribed from its documentation. The benchmarks
 //! compare eventring with it.
 //!
-//! The algorithm reserves by two fetch-adds: one for the sequence number, and one for the payload bytes. The writer
-//! sets the sequence number in the descriptor to zero by a plain store. (A writer of eventring claims the descriptor
-//! first.) One compare-exchange moves the window: the part of the payload buffer that readers may read. The clock is
-//! `clock_gettime(CLOCK_REALTIME)`, called through the vDSO as in a C program.
+//! The algorithm reserves by two fetch-adds: one for the sequence number, one for the payload bytes. The writer sets
+//! the sequence number in the descriptor to zero by a plain store. One compare-exchange moves the window: the part of
+//! the payload buffer that readers may read. The clock is `clock_gettime(CLOCK_REALTIME)` through the vDSO.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,5 @@
-//! The least work that a call like `Cursor::next` can do. A real cursor accesses the ring through one more pointer, and
-//! must handle a truncated file. The cursor of this benchmark points directly to the descriptors. Nobody writes to the
-//! descriptors, and nobody truncates the file.
+//! The least work that a call like `Cursor::next` can do. The cursor of this benchmark points directly to descriptors
+//! that nobody changes. A real cursor accesses the ring through one more pointer, and must handle a truncated file.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 

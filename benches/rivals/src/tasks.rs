@@ -1,9 +1,8 @@
-//! The cost of a poll and a wake of a task of tokio, in four cases: without a recorder, and recorded by eventring, by
-//! dial9, and by the layer of tokio-console.
+//! The cost of a poll and a wake of a tokio task in four cases: without a recorder, with eventring, with dial9, and
+//! with the layer of tokio-console.
 //!
 //! A task is polled again and again, and wakes itself once or nine times in each poll. The cost of a wake is an eighth
-//! of the difference between these two times. The cost of a poll is the time of a poll with one wake, less the cost of
-//! the wake. The cost of a recorder is the difference from the case without a recorder.
+//! of the difference between these two times. The cost of a poll is the time with one wake, less the cost of the wake.
 
 use crate::Medians;
 use crate::interleave::{Cases, fastest};

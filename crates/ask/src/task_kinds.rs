@@ -1,5 +1,5 @@
-//! The kind of a task. Tasks are of one kind if they have the same name (without its digits) and were spawned at the
-//! same place in the source. (The span of every task is called `task`, so the span's name does not distinguish tasks.)
+//! The kind of a task. Tasks are of one kind if they were spawned at the same place in the source, and their names
+//! differ only in the values of numbers (`conn-7`, `conn-12`).
 
 use crate::names::Names;
 use eventring::schema::perf::PerfEvent;

@@ -1,8 +1,8 @@
 //! Forwarding spans and log records to an OpenTelemetry collector, while programs run.
 //!
-//! [`forward_otlp`] reads rings with the live engine and sends spans and log records by OTLP over HTTP, with Protocol
-//! Buffers. The program that records never waits: while the collector is slow or unreachable, the events stay in the
-//! rings. Events that are overwritten there are lost, and the loss is reported to the collector.
+//! [`forward_otlp`] sends the spans and log records of rings by OTLP over HTTP, with Protocol Buffers. The recording
+//! program never waits: while the collector is slow or unreachable, the events stay in the rings. Events that are
+//! overwritten there are lost, and the loss is reported to the collector.
 //!
 //! `docs/OTLP.md` describes the mapping.
 //!

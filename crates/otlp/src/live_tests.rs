@@ -1,5 +1,5 @@
-//! Tests of the messages made from live rings. Some tests have spans for which the engine has no room, or spans that it
-//! does not know. Other tests compare the messages with those of a capture of the same rings.
+//! Tests of the messages made from live rings. They cover spans that the engine does not know or has no room for, and
+//! compare the messages with those of a capture of the rings.
 
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
 use eventring::reader::RingSet;

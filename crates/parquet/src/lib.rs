@@ -1,8 +1,8 @@
 //! Parquet files: tables of spans, of log records, of losses, and of each type of typed events.
 //!
 //! The capture is read twice. The first pass finds the names and types of fields, because a file declares its columns
-//! before its first row. In the second pass, rows wait in memory until there are enough for a row group. Another thread
-//! sorts the row group by time, compresses and writes it.
+//! before its first row. In the second pass, rows wait in memory until they fill a row group. Another thread sorts the
+//! rows by time, and writes them.
 //!
 //! | file | idea |
 //! |---|---|

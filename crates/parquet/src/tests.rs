@@ -1,5 +1,4 @@
-//! Parquet files of small captures, read back by the crate that wrote them. In
-//! `crates/cli/tests/it/export/parquet_rows.rs` other programs read them.
+//! Tests that read Parquet files of small captures back with the crate `parquet`.
 
 use super::field_types::FieldTypes;
 use super::may_have_file;

@@ -1,5 +1,5 @@
-//! The events that record what the kernel did with a program's threads. They are typed events in rings of their own, so
-//! captures, `watch`, tables and the counts of losses work as for any other ring.
+//! The typed events that record what the kernel did with a program's threads. They have rings of their own, so
+//! captures, `watch` and tables work as for any other ring.
 
 use eventring::schema::Utf8;
 use eventring::{EventPayload, EventType, PayloadField};

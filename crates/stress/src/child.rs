@@ -1,4 +1,4 @@
-//! Tests that need a second process. The test starts its own executable again as a child process that runs only this
+//! Tests that need a second process. A test starts its own executable again as a child process, which runs only this
 //! test. An environment variable names the part that the child plays.
 
 use std::io::{BufRead, BufReader, ErrorKind};

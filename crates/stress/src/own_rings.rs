@@ -1,8 +1,8 @@
 //! Protection of the user's ring directory, where rings of running services may be. Tests must not make rings there.
 //!
 //! A ring name without `/` is a name in the ring directory. Before `main`, each program that links this crate sets the
-//! ring directory to a path where nobody can make a file. Child processes inherit this setting. So if a test needs
-//! names without `/`, it must start a child process with another `EVENTRING_DIR`.
+//! ring directory to a path where nobody can make a file. A test that needs names without `/` must start a child
+//! process with another `EVENTRING_DIR`.
 
 /// The ring directory of all programs that are tests or were started by one, unless a test says otherwise.
 pub const NOWHERE: &str = "/dev/null/rings";

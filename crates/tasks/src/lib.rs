@@ -1,5 +1,5 @@
 //! The state of a program's tasks: polls, wakes, places of awaits, and tasks that wait for each other. A task is a span
-//! that the crate `eventring-tokio` has recorded. The page of `eventring-tokio` lists its events.
+//! recorded by the crate `eventring-tokio`.
 //!
 //! The memory grows only with the number of tasks that have not ended, and with [`Question::finished_max`]. All counts
 //! are exact.

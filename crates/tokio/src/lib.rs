@@ -1,9 +1,8 @@
 //! Records what every tokio task does and waits for, as spans and events of `tracing`. Eventring's subscriber or layer
-//! records these spans and events to a ring. There `eventring tasks` finds them, live and after the program was killed.
+//! writes these records to a ring, where `eventring tasks` finds them, live and after the program was killed.
 //!
 //! A task is a root span: target `eventring::task`, name `task`. Each poll is an enter and an exit of the span, so the
-//! spans of a poll are descendants of the task's span. Each wake is an event of the span. If the last waker of a
-//! waiting task is dropped, this is an event of the span, too.
+//! spans of a poll are descendants of the task's span.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -25,8 +24,8 @@
 //! | the locks of a task | events `lock_wait`, `lock_held`, `lock_free` of [`sync`] |
 //! | workers | events `parked` and `unparked` of the target `eventring::worker`, see [`instrument`] |
 //!
-//! If a layer sends its records to a task that is spawned with this crate, the layer must filter out the target
-//! `eventring::task`. Otherwise each wake of the task makes another event, which wakes the task again.
+//! A layer that sends its records to a task spawned with this crate must filter out the target `eventring::task`.
+//! Otherwise each wake of the task makes another event, which wakes the task again.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

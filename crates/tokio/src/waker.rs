@@ -1,11 +1,13 @@
 //! The waker of a task. It records and forwards wakes, and records the loss of the last waker.
 //!
-//! The future of the task gets a [`TaskWaker`]. All clones of the waker are clones of one `Arc`, so the `Drop` of
-//! `TaskWaker` runs when the last clone is dropped. The next poll allocates nothing in two cases. If a task is woken
-//! while it is polled, the next poll uses the waker again. If a wake consumes the only clone, the waker is returned to
-//! the task.
+//! The future of the task gets a [`TaskWaker`]. The waker's clones share one `Arc`, so `TaskWaker::drop` runs when the
+//! last clone is dropped. The next poll allocates nothing in two cases:
 //!
-//! No wake is lost. `is_woken` changes only by `swap`, which both acquires and releases:
+//! - If a task is woken while it is polled, the next poll uses the waker again.
+//! - If a wake consumes the only clone, the waker is returned to the task.
+//!
+//! The *outer waker* is the waker of whoever polls the task. No wake is lost. `is_woken` changes only by `swap`, which
+//! both acquires and releases:
 //!
 //! - If a wake finds `is_woken` false, it reads the value that the last poll's `swap` has stored. So the wake sees the
 //!   outer waker of the last poll, and wakes it.

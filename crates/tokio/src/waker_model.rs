@@ -1,5 +1,5 @@
-//! Tests of the waker's unchanged source in random schedules of `shuttle`. An executor polls a task first with one
-//! outer waker and then with another. Other threads wake the task, or drop their clone of its waker.
+//! Tests of the waker's unchanged source in random schedules of `shuttle`. An executor polls a task with one outer
+//! waker and then with another. Other threads wake the task or drop their clones of its waker.
 
 #[expect(clippy::duplicate_mod, reason = "here it is made of what the model can schedule")]
 #[path = "waker.rs"]

@@ -1,8 +1,8 @@
 //! The page in which the kernel publishes the hardware counter of a thread (`struct perf_event_mmap_page` of
 //! perf_event_open(2)). With this page the thread reads its counter without a system call.
 //!
-//! The kernel changes the page only while the thread does not run or is interrupted. Each change of the page also
-//! changes the word `lock`. If this word has changed while a thread read the page, the thread reads the page again.
+//! The kernel changes the page only while the thread does not run or is interrupted. Each change also changes the word
+//! `lock`. If `lock` has changed while a thread read the page, the thread reads the page again.
 
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -1,5 +1,5 @@
-//! The working time of a server's thread, and the pauses that limit it. A limited amount of work needs no pause, so
-//! that a client with a burst of requests does not wait. In the long run the thread works at most a fifth of the time.
+//! The working time of a server's thread, and the pauses that limit it to a fifth of the time in the long run. A short
+//! burst of requests needs no pause.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};

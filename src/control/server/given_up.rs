@@ -1,9 +1,8 @@
 //! Ended connections with a descriptor that the client may not have received.
 //!
 //! The kernel counts a descriptor that was sent and not received (*in flight*) for the user of this process, until the
-//! client receives it or all copies of the client's socket are closed. It still counts if the server has closed its
-//! side, or if the client's process has ended and another process has a copy of the socket. So the server continues to
-//! count these connections as clients.
+//! client receives it or all copies of the client's socket are closed. The count stays even if the server has closed
+//! its side. So the server continues to count these connections as clients.
 
 use super::connection::PAUSES;
 use crate::shm::{UninheritedFd, is_all_read};

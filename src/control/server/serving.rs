@@ -1,9 +1,9 @@
 //! The thread of a server. It sleeps until a client connects, sends a message or ends, a filter override ends, or the
 //! list of files changes.
 //!
-//! The work of the thread is bounded. In each round, it handles only some messages of each client. After much work, it
-//! pauses. So clients that flood the server slow down each other, and not the program. Clients of the program's user
-//! and of root have priority.
+//! The thread's work is bounded: in each round it handles only some messages of each client, and after much work it
+//! pauses. So clients that flood the server slow down each other, not the program. Clients of the program's user and of
+//! root have priority.
 
 use super::answers::{ServerState, denied, refuse};
 use super::connection::{Connection, Lost};

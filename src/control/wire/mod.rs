@@ -1,8 +1,8 @@
 //! The messages between a server and its clients, byte by byte. `docs/CONTROL.md` describes them.
 //!
-//! Each message is one packet of a SOCK_SEQPACKET socket: a head of 16 bytes and a body. All numbers are little-endian.
-//! No message from the other side is trusted. A malformed message is an error, never a panic. No message is longer than
-//! [`MESSAGE_BYTES_MAX`].
+//! Each message is one packet of a SOCK_SEQPACKET socket: a head of 16 bytes and a body, together at most
+//! [`MESSAGE_BYTES_MAX`]. Numbers are little-endian. No message from the other side is trusted: a malformed message is
+//! an error, never a panic.
 //!
 //! | file | idea |
 //! |---|---|

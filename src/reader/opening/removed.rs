@@ -1,6 +1,5 @@
-//! Rings whose files were removed while their programs run. A program keeps its ring open, so the ring can be read
-//! through `/proc/PID/fd` by the program's own user and by root. (When a user logs out, `systemd-logind` removes the
-//! user's files from /dev/shm, also those of the user's services.)
+//! Rings whose files were removed while their programs run (for example by `systemd-logind`). A program keeps its ring
+//! open, so its user and root can read the ring through `/proc/PID/fd`.
 
 use crate::reader::error::{ReaderError, ReaderErrorKind};
 use crate::reader::handle::Reader;

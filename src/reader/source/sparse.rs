@@ -1,8 +1,8 @@
 //! Rings in sparse files. A writer may fill holes of such a file after a reader has mapped it.
 //!
-//! A hole that was mapped reads as zeros, even after the writer has filled it. So the reader asks the operating system
-//! which holes were filled, and maps these holes again. It asks if a slot reads as zero, before it decides that the
-//! slot has no event. It also asks before each copy of a payload, because zeros may also be the recorded bytes.
+//! A mapped hole reads as zeros, even after a writer has filled it. So the reader asks the operating system which holes
+//! were filled, and maps these holes again. It asks before it decides that a slot of zeros has no event, and before
+//! each copy of a payload, because recorded bytes may be zeros.
 
 use super::Source;
 use crate::layout::limits::{DESCRIPTOR_BYTES, HEADER_SECTION_BYTES};

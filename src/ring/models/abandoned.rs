@@ -1,5 +1,5 @@
-//! Model of a reservation that is dropped before its commit. A complete RECORD_ERROR event is committed with its seqno.
-//! The payload of this event replaces the bytes that the reservation had written.
+//! Model of a reservation that is dropped before its commit. A complete RECORD_ERROR event is committed with the
+//! reservation's seqno. Its payload replaces the bytes that the reservation had written.
 
 use super::event::{SMALL_BYTES, bound_payload, read, record, ring};
 use super::explore::{beside, explore};

@@ -1,8 +1,7 @@
 //! Models of payload chunks. No two writers ever write to the same bytes in the same pass through the payload buffer.
 //!
-//! One thread, the *owner*, holds a chunk. Another thread, the *thief*, allocates the same chunk in the next pass
-//! through the payload buffer. From then on only the thief's bytes are valid. If the owner still wrote to the chunk, it
-//! would destroy the thief's bytes.
+//! One thread, the *owner*, holds a chunk. Another thread, the *thief*, allocates the chunk in the next pass through
+//! the payload buffer. If the owner still wrote to the chunk then, it would destroy the thief's bytes.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, SentClaim, check_at_rest, count, finish, pass_by, read, record,

@@ -1,5 +1,5 @@
-//! Models of signal handlers that record while the thread that they interrupt is recording. For each access of the
-//! interrupted thread to a shared word, there is an execution in which a handler runs before the access.
+//! Models of signal handlers that record while the interrupted thread is recording. Before each access of this thread
+//! to a shared word, a handler runs in some execution.
 
 use super::event::{
     CHUNK_BYTES, Got, PAYLOAD_BYTES, Ring, SMALL_BYTES, count, finish, read, record, record_empty, ring_with_runs,

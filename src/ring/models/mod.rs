@@ -1,10 +1,10 @@
-//! Models of the protocol. The code of the protocol runs unchanged on small rings, in every interleaving (loom) or in
-//! many random interleavings (shuttle).
+//! Models of the protocol. The protocol's code runs unchanged on small rings, in every interleaving (loom) or in many
+//! random interleavings (shuttle).
 //!
-//! Every word of an event, in the descriptor and in the payload, is a function of the event's seqno. So a reader
-//! notices if it gets words of two different events. `.ci/models` runs all models. It also checks, for each of the
-//! protocol's faults in [`super::mutation`], that a model fails while this fault is switched on. `docs/ORDERING.md`
-//! lists what each model shows.
+//! Every word of an event is a function of the event's seqno. So a reader notices words of two different events.
+//!
+//! `.ci/models` runs all models. It also checks that each of the protocol's faults in [`super::mutation`] makes a model
+//! fail. `docs/ORDERING.md` lists what each model shows.
 
 mod event;
 pub(crate) mod explore;

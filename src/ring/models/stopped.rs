@@ -1,6 +1,5 @@
-//! Models of a writer that stops for ever. There is one model for each access of the writer to a shared word. In each
-//! model, the writer stops before this access. The other writers continue, and no reader waits for the stopped writer
-//! longer than a lap.
+//! Models of a writer that stops for ever. Before each access of the writer to a shared word, one model stops the
+//! writer. The other writers continue, and no reader waits for the stopped writer longer than a lap.
 
 use super::event::{Got, SMALL_BYTES, check_at_rest, count, read, record, ring};
 use super::explore::{beside, explore};

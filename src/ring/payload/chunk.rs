@@ -1,15 +1,14 @@
-//! Chunks: the unit in which payload memory changes hands between threads. Owner words make sure that no two threads
-//! ever write the same payload bytes at the same time.
+//! Chunks: the unit in which threads take payload memory. Owner words ensure that no two threads ever write the same
+//! payload bytes at the same time.
 //!
 //! Each physical chunk has an owner word, `lap << 16 | holder`, in the private memory of the process that writes the
 //! ring:
-//! - The passes of the writers through the payload buffer are numbered from 1. The lap is the number of the last pass
-//!   for which a writer took the chunk. Laps only grow.
+//! - The lap is the number of the last pass through the payload buffer for which a writer took the chunk. Passes are
+//!   numbered from 1. Laps only grow.
 //! - The holder is 0 (free), the id of a payload cursor plus one, or [`ONE_OFF`].
 //!
-//! A writer may be stalled between allocating an offset and taking the chunk at this offset. If another writer has
-//! taken the chunk for a later pass meanwhile, the owner word has a newer lap, and the stalled writer does not take the
-//! chunk.
+//! A writer may be stalled between allocating an offset and taking the chunk there. If another writer takes the chunk
+//! for a later pass meanwhile, the owner word gets a newer lap, and the stalled writer does not take the chunk.
 
 use super::cursor::{CursorId, LeftRun, PayloadCursor};
 use super::cursors::PayloadCursors;

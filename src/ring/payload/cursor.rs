@@ -2,9 +2,9 @@
 //!
 //! A payload cursor fills a *run*: one or more neighbouring chunks of payload memory that were taken together.
 //!
-//! Other threads read one word of a payload cursor, `inside`. It shows whether the cursor's owner is inside a
-//! reservation at this moment. The owner sets the word with plain stores. A thread that wants to take chunks from the
-//! cursor executes a fence before it reads the word (see [`super::chunk`]).
+//! Other threads read one word of a payload cursor, `inside`: it shows whether the cursor's owner is inside a
+//! reservation. The owner sets the word with plain stores. A thread that wants the cursor's chunks executes a fence
+//! before it reads the word (see [`super::chunk`]).
 
 use crate::ring::mutation::{self, Mutation};
 use crate::sync::{AtomicU64, Ordering, compiler_fence, local_add, local_fetch_add};

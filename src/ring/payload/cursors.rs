@@ -1,7 +1,7 @@
 //! The payload cursors of one ring.
 //!
-//! A thread that ends returns its payload cursor, together with the run of chunks that the cursor fills. The next
-//! thread gets the cursor and continues in the same run.
+//! A thread that ends returns its payload cursor with the cursor's run of chunks. The next thread gets the cursor and
+//! continues in this run.
 
 use super::cursor::{CursorId, PayloadCursor};
 use crate::sync::Mutex;

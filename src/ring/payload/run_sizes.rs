@@ -1,11 +1,11 @@
 //! The sizes of the runs of payload cursors.
 //!
-//! A payload cursor may leave a part of its run of chunks unused. The unused part is lost until the writers reach it
-//! again, in the next pass through the buffer. Three rules keep this loss small:
+//! If a payload cursor leaves a part of its run of chunks unused, this part is lost until the next pass through the
+//! buffer. Three rules keep the loss small:
 //! - A cursor's first run is one chunk, or two for large payloads. Later runs grow with the bytes that the thread
 //!   records.
-//! - The payload cursors that record hold at most a sixteenth of the buffer together. (With very many cursors it is
-//!   more, because each holds at least one chunk.)
+//! - The payload cursors that record hold at most a sixteenth of the buffer together. Very many cursors hold more: at
+//!   least one chunk each.
 //! - A payload that is large compared with a run gets chunks of its own if this loses fewer bytes.
 
 use crate::layout::Geometry;

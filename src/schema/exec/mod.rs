@@ -1,7 +1,8 @@
 //! The published EXEC schema (content type 2): events about the execution of blocks and their transactions.
 //!
-//! [`ExecEvent`] lists the events. [`ExecPayload::decode`] decodes the payload of any of them. The module
-//! [`eventring::exec`](crate::exec) helps to record them. [`FlowTags`] decodes the extension words of a descriptor.
+//! [`ExecEvent`] lists the events, and [`ExecPayload::decode`] decodes their payloads. [`FlowTags`] decodes the
+//! extension words of a descriptor. The module [`eventring::exec`](crate::exec) helps to record events.
+//!
 //! Names, codes, layouts and the schema hash are those of the original C implementation, so that other programs can
 //! read the rings.
 

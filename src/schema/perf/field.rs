@@ -1,9 +1,13 @@
 //! Field values in payloads.
 //!
 //! The payload is a sequence of fields without padding. Each field is a header of [`FIELD_HEADER_BYTES`] bytes and a
-//! value. The header holds the index of the field in its call site (u8), the type (u8), and the length of the value in
-//! bytes (u16). If bit 7 of the type is set, the value was cut. Then its last 4 bytes are the value's original length
-//! in bytes, or a code if that length is not known or formatting failed (see [`Cut::code`]).
+//! value. The header holds:
+//! - the index of the field in its call site (u8),
+//! - the type (u8), with bit 7 set if the value was cut,
+//! - the length of the value in bytes (u16).
+//!
+//! The last 4 bytes of a cut value are its original length in bytes, or a code if that length is not known or
+//! formatting failed (see [`Cut::code`]).
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! The PERF schema (content type 3): events about the spans and log records of `tracing`.
 //!
-//! [`PerfEvent`] lists the events. [`PerfExt`] decodes the extension words of a descriptor. [`RawFields`] decodes
+//! [`PerfEvent`] lists the events, [`PerfExt`] decodes the extension words of a descriptor, and [`RawFields`] decodes
 //! field values. `docs/FORMAT.md`, "Perf schema", describes the bytes.
 
 mod call_site;

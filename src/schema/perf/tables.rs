@@ -1,14 +1,16 @@
 //! The tables of call sites and threads, in the context area of shard 0.
 //!
-//! Each table is a sequence of entries, and only grows. An entry has three parts: a header of [`ENTRY_HEADER_BYTES`]
-//! bytes (length of the body in bytes, u32; id, u32), a body (the same bytes as the payload of CALL_SITE or
-//! THREAD_STARTED), and zeros up to a multiple of 8 bytes. The writer first writes the bytes of a new entry. Then the
-//! writer stores the size of all entries to the word "used", with release. A reader loads "used" with acquire. So all
-//! bytes below this size are whole entries.
+//! Each table is a sequence of entries, and only grows. An entry consists of:
+//! - a header of [`ENTRY_HEADER_BYTES`] bytes: length of the body in bytes (u32) and id (u32),
+//! - a body: the bytes of the payload of CALL_SITE or THREAD_STARTED,
+//! - zeros up to a multiple of 8 bytes.
 //!
-//! A full table takes no more entries. Its word "overflows" counts the call sites or threads that did not fit. A reader
-//! gets the description of such a call site or thread from its CALL_SITE or THREAD_STARTED event, as long as this event
-//! is in the ring. After that, the reader has only the id.
+//! The writer writes a new entry, and then stores the size of all entries to the word "used", with release. A reader
+//! loads "used" with acquire. So all bytes below this size are whole entries.
+//!
+//! The word "overflows" of a full table counts the call sites or threads that did not fit. A reader gets their
+//! descriptions from their CALL_SITE or THREAD_STARTED events, as long as these events are in the ring. After that, it
+//! has only ids.
 
 /// The value of the first word of the context area, once the tables are made.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"EVRTABL1");

@@ -1,8 +1,7 @@
 //! Schema resolution: reading a ring whose schema is another version of the reader's schema.
 //!
-//! The terms are those of Avro. The ring was written with the *writer's schema*, which the ring contains. A program
-//! reads the ring with the *reader's schema*, which was compiled into the program. `docs/FORMAT.md`, "Versions of a
-//! schema", has the rules.
+//! A ring contains the *writer's schema*, with which it was written. A program reads the ring with the *reader's
+//! schema*, which was compiled into the program. `docs/FORMAT.md`, "Versions of a schema", has the rules.
 
 mod difference;
 mod fields;

@@ -1,7 +1,7 @@
 //! The open spans that have met conditions of span directives.
 //!
-//! The recorder does not keep the values of a span's fields in memory. So a span is tested when its values are
-//! recorded, and only the result of the test is kept. A span that meets no condition is not in the table.
+//! The recorder keeps no values of span fields in memory. So it tests a span when the values are recorded, and keeps
+//! only the conditions that the span meets.
 
 use crate::span_slab::SPAN_SLAB;
 use crate::sync::locked_section::LockedSection;

@@ -1,14 +1,13 @@
-//! The lock for three kinds of changes: a thread switches recording on or off, replaces the filter, or replaces the
-//! recorder. Only one thread at a time makes such a change.
+//! The lock that a thread holds while it switches recording on or off, replaces the filter, or replaces the recorder.
 //!
-//! For each call site, `tracing` asks the subscribers whether they are interested in the call site. `tracing` also asks
-//! each subscriber for the most verbose level that it records. `tracing` stores these answers in its interest cache.
-//! The function `rebuild_interest_cache` asks the subscribers again and stores the new answers.
+//! `tracing` asks each subscriber which call sites it wants, and what its most verbose level is. The answers are stored
+//! in the interest cache of `tracing`. The function `rebuild_interest_cache` asks again and stores the new answers.
 //!
-//! A thread takes the lock, makes its change, and calls `rebuild_interest_cache`. These steps are the thread's *turn*.
+//! In its *turn*, a thread takes the lock, makes its change, and calls `rebuild_interest_cache`.
+//!
 //! Without the lock, the cache could get old answers. For example, thread A asks the subscribers while recording is
-//! off. Thread B switches recording on, asks again, and stores the new answers. Then thread A replaces the new answers
-//! by its old ones, and nothing is recorded.
+//! off. Thread B switches recording on and stores the new answers. Then thread A stores its old answers, and nothing is
+//! recorded.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};

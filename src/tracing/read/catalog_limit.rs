@@ -1,8 +1,8 @@
 //! The memory limit for a catalog: the descriptions of call sites and threads that a reader keeps.
 //!
-//! A damaged or hostile ring can describe any number of call sites and threads, and describe one id many times. So the
-//! descriptions of a catalog have a limit in bytes, and the catalog keeps only the first description of each id. The
-//! description of an ended thread counts towards the limit at least as long as a span refers to it.
+//! A damaged or hostile ring can describe any number of call sites and threads. So the descriptions have a limit in
+//! bytes, and the catalog keeps only the first description of each id. The description of an ended thread counts
+//! towards the limit at least as long as a span refers to it.
 
 use super::call_site::{CallSite, Thread};
 use super::id_map::IdMap;

@@ -1,9 +1,10 @@
 //! Records of the `log` crate, which the crate `tracing-log` passes to `tracing` as events.
 //!
-//! All `log` records of one level share one call site, which is in `tracing-log`. The event's fields (`log.file`,
-//! `log.line` and others) name the place where the program made the record. *Normalizing*, as `tracing-log` calls it,
-//! replaces the shared call site by one that names this place. An event is a `log` record if its call site has the
-//! target and the field names of `tracing-log`. These field names have not changed since 2018.
+//! An event is a `log` record if its call site has the target and the field names of `tracing-log`. All `log` records
+//! of one level share one call site.
+//!
+//! *Normalizing* replaces the shared call site by one that names the record's place in the program, which the event's
+//! fields contain (`log.file`, `log.line` and others).
 
 use super::call_site::CallSite;
 use super::record::{Field, Fields};

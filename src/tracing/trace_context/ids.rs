@@ -1,10 +1,10 @@
 //! Ids of traces and spans for other programs.
 //!
-//! The rings number the spans of a process. If a trace begins in the process, the trace id is computed from the process
-//! and the root span, and the number of a span is also its span id. If the trace began in another program, that program
-//! may use the same span ids. Therefore a span id is then computed from the span's number and a key of the process. All
-//! ids are computed from data in the rings. So each export makes the same ids, and the running program can compute
-//! them, too.
+//! If a trace begins in the process, the trace id is computed from the process and the root span, and a span's id is
+//! its number in the rings. If the trace began in another program, that program may use the same span ids. So a span id
+//! is then computed from the span's number and a key of the process.
+//!
+//! All ids are computed from data in the rings, so each export, and the running program, computes the same ids.
 
 use crate::schema::Hex;
 use crate::span_slab::{RemoteTrace, TraceId};

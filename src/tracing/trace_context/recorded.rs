@@ -1,8 +1,8 @@
 //! The fields of a span that hold the context of its caller in the ring.
 //!
-//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts. Their fields have the indices 254 and 255,
-//! which no call site with fewer than 255 fields uses. Readers that do not know these indices show fields without a
-//! name.
+//! A SPAN_RECORD has the values of `traceparent` and `tracestate` as texts, in fields with the indices 254 and 255. No
+//! call site with fewer than 255 fields uses these indices. Readers that do not know these indices show nameless
+//! fields.
 
 use super::field_names::{PARENT_INDEX, STATE_INDEX};
 use super::remote::RemoteContext;

@@ -1,5 +1,5 @@
-//! Turns a condition into a test of a capture's blocks. The test reads only the values of a block, and shows whether an
-//! event of the block can fulfil the condition.
+//! Turns a condition into a test of a capture's blocks. The test reads a block's values, and shows whether an event of
+//! the block can fulfil the condition.
 
 use super::fields::further_names;
 use super::node::Node;

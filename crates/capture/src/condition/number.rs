@@ -1,6 +1,6 @@
-//! The numbers in conditions. A condition compares decimal numbers. A float counts as the decimal number that the
-//! program shows for it. So `field.x=0.1` holds for the 64-bit and for the 32-bit float that is shown as 0.1. A text
-//! that has the form of a number is compared as a number.
+//! The decimal numbers that conditions compare. A float counts as the decimal number that eventring shows for it, so
+//! `field.x=0.1` holds for the 64-bit and the 32-bit float that is shown as 0.1. A text in the form of a number counts
+//! as the number.
 
 use super::{Integer, Operand};
 use std::cmp::Ordering;

@@ -1,6 +1,5 @@
-//! The spans and events on which conditions are tested. A span or event has the values that a condition compares. A
-//! replay knows the spans in which the span or event was recorded. Conditions on files, live rings and captures,
-//! searches and triggers use this module.
+//! The spans and events on which conditions are tested, with the values that conditions compare. A replay knows the
+//! spans around each of them.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
 use super::{Condition, Operand, Subject, Truth};

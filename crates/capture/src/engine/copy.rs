@@ -1,5 +1,5 @@
-//! The thread that copies events out of the rings. This thread only copies and validates events, so that it keeps up
-//! with the writers. Other threads encode, compress and write the events.
+//! The thread that copies events out of the rings. To keep up with the writers, this thread only copies and validates.
+//! Other threads encode, compress and write the events.
 
 use crate::engine::filter::RunningFilter;
 use crate::engine::options::CaptureOptions;

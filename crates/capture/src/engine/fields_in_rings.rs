@@ -1,5 +1,5 @@
-//! The *tables of the present* (which list the open spans of a program) may have no room for all fields of a span. This
-//! module reads the other fields from the rings, if the rings still have them.
+//! The *tables of the present* (lists of a program's open spans) may have no room for all fields of a span. This module
+//! reads the other fields from the rings, if they are still there.
 
 use eventring::now::SpanCell;
 use eventring::reader::{Cursor, Descriptor, Next, Reader, Seek};

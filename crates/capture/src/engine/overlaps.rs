@@ -1,5 +1,6 @@
-//! A check that refuses payloads that share bytes with other payloads of their ring. Without this check, a small
-//! damaged or hostile ring could fill the disk: each of a million descriptors could name the same huge payload.
+//! A check that refuses payloads that must overlap: the payloads of a ring have more bytes than the range in which they
+//! lie. Without this check, a small damaged or hostile ring could fill the disk: each of a million descriptors could
+//! name the same huge payload.
 
 use eventring::reader::{EventBatch, Reader};
 

@@ -1,6 +1,6 @@
-//! The timing of the copying thread: when the thread copies a ring, and how long it sleeps. The timing also limits how
-//! strongly blocks are compressed. Copying many events at a time is cheap, so the thread waits for events. But the
-//! thread must copy events long before the writer overwrites them.
+//! The timing of the copying thread: when it copies a ring, and how long it sleeps. The thread waits for many events,
+//! because copying them together is cheap. It must copy events long before the writer overwrites them. The timing also
+//! limits how strongly blocks are compressed.
 
 use crate::engine::sources::RingInput;
 use crate::format::header::BLOCK_EVENTS_BYTES;

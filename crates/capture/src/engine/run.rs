@@ -1,5 +1,5 @@
-//! The thread that called [`capture`](crate::capture()). This thread writes the blocks that the other threads have
-//! encoded, asks the caller for rings, shows the progress, and decides when the capture ends.
+//! The thread that called [`capture`](crate::capture()). It writes the encoded blocks, asks the caller for rings, shows
+//! the progress, and decides when the capture ends.
 
 use crate::engine::copy::CopyThread;
 use crate::engine::encoding::{self, Encoded};

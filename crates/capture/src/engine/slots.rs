@@ -1,6 +1,6 @@
-//! The messages from the copying thread to the encoding threads, and from the encoding threads to the writing thread. A
-//! message is in one of a fixed number of slots (buffers), which are reused. So the memory of a capture is bounded.
-//! When all slots are in use, the copying thread waits, and events stay in their rings.
+//! The messages from the copying thread to the encoding threads, and on to the writing thread. A message is in one of a
+//! fixed number of slots (buffers), which bounds the memory of a capture. When all slots are in use, the copying thread
+//! waits, and events stay in their rings.
 
 use crate::engine::sources::DiscoveredRings;
 use crate::error::CaptureError;

@@ -2,9 +2,9 @@
 //!
 //! A path from another process may name:
 //!
-//! - a pipe or a device: opening a pipe or a device can block or have an effect
+//! - a pipe or a device: opening it can block or have an effect
 //! - a wrong file
-//! - a file in a file system of a user (FUSE), which may never answer
+//! - a file in a user's file system (FUSE), which may never answer
 
 use eventring::files::FileId;
 use eventring::internal::shm;

@@ -1,12 +1,14 @@
 //! Making a file under a given name, and the rules about which existing files it may replace.
 //!
-//! A new file is made without a name, in the directory of the requested name. So no part of the file stays if the
-//! process dies. The complete file gets a temporary name, and then the requested name. On a file system that cannot
-//! make files without a name, the file has the temporary name from the start, and a part of it may stay.
+//! A new file is made without a name, in the directory of the requested name, so no part of it stays if the process
+//! dies. The complete file gets a temporary name, and then the requested name.
 //!
-//! The directory stays open until the file has the requested name. No link under the requested name is followed. If a
-//! replaced file has other names (hard links), the old content stays under the other names. No existing file is opened
-//! for writing, except a device or a pipe that the user has named.
+//! On a file system that cannot make files without a name, the file has the temporary name from the start, and a part
+//! of it may stay.
+//!
+//! The directory stays open until the file has the requested name. No link under this name is followed. If a replaced
+//! file has other names (hard links), the other names keep the old content. No existing file is opened for writing,
+//! except a device or a pipe that the user has named.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::files::parts::{directory_of, part_path};

@@ -1,6 +1,6 @@
-//! Making a file under a given name, on systems other than Linux. This module uses only the standard library. It checks
-//! less than `output_entry.rs`, the module for Linux. For example, it accepts a link of another user, and does not keep
-//! the directory open.
+//! Making a file under a given name, on systems other than Linux. This module uses only the standard library, and
+//! checks less than `output_entry.rs`: for example, it accepts a link of another user, and does not keep the directory
+//! open.
 
 #![cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the standard library has no other way"))]
 

@@ -1,5 +1,5 @@
-//! A file may have a size limit. This module finds the part of a block that fits into the space that is left. The size
-//! of a part is known only after the part is encoded, so several parts are tried.
+//! Finds the part of a block that fits into the space that is left in a file with a size limit. The size of a part is
+//! known only after the part is encoded, so several parts are tried.
 
 use crate::error::CaptureError;
 use crate::format::columns::{BlockEncoder, BlockRecords, EncodedBlock, RecordRange, RingLayout};

@@ -1,5 +1,5 @@
-//! Numbers that take as few bytes as they need (LEB128, as in DWARF and protobuf). Each byte holds seven bits of the
-//! number, the lowest bits first. The high bit of a byte is set if another byte follows.
+//! Numbers that take as few bytes as they need (LEB128). Each byte holds seven bits of the number, the lowest bits
+//! first. The high bit of a byte is set if another byte follows.
 
 /// The largest number of bytes that a number takes.
 const BYTES_MAX: usize = 10;

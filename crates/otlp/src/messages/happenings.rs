@@ -1,5 +1,5 @@
-//! Happenings: log records, typed events, marks, losses. A happening in a span becomes an event of the span. A
-//! happening outside of all spans becomes a log record.
+//! Happenings: log records, typed events, marks, losses. A happening in a span becomes an event of the span; a
+//! happening outside all spans becomes a log record.
 
 use super::attributes::Attributes;
 use eventring::internal::decode_event;

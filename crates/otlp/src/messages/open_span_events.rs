@@ -1,8 +1,8 @@
-//! The happenings (log records, typed events, marks, losses) of spans that are still open. They are sent with their
-//! span when the span has ended.
+//! Happenings (log records, typed events, marks, losses) of open spans. They are sent when their span has ended, with
+//! the span.
 //!
-//! The memory is bounded. If there is no room for a happening, it is sent at once, as a log record with the ids of the
-//! span. So no happening is dropped. A span has a limit for its links. Further links are dropped and counted.
+//! The memory is bounded, but no happening is dropped: a happening without room is sent at once, as a log record with
+//! the ids of its span. The links of a span beyond a limit are dropped and counted.
 
 use super::happenings::Happening;
 use super::ids::Tree;

@@ -1,5 +1,5 @@
-//! The fields that set the name, kind and status of a span for OpenTelemetry. Their names and meanings are those of the
-//! crate `tracing-opentelemetry`.
+//! The fields that set the name, kind and status of a span for OpenTelemetry, as defined by the crate
+//! `tracing-opentelemetry`.
 
 use super::attributes::Attributes;
 use eventring::tracing::Span;

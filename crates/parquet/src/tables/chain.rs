@@ -1,6 +1,6 @@
-//! Blocks are built from execution events, and written to the tables `blocks`, `transactions`, `logs`, `call_frames`
-//! and `accesses`. Each row has the number and the hash of its block. A row that belongs to a transaction also has the
-//! hash of the transaction. Bytes are hex with `0x`. Numbers that may exceed 64 bits are decimal texts.
+//! Blocks, built from execution events, as the tables `blocks`, `transactions`, `logs`, `call_frames` and `accesses`.
+//! Each row has the number and hash of its block. A row that belongs to a transaction also has the transaction's hash.
+//! Bytes are hex with `0x`. Numbers that may exceed 64 bits are decimal texts.
 //!
 //! The values come from the JSON of the block ([`eventring_exec::json`]). This module lists, for each column, the JSON
 //! pointer of its value.

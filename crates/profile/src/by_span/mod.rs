@@ -1,5 +1,5 @@
-//! The kernel's data by span. The time of each thread is split by the thread's state and by the span that the thread
-//! was in. Each sample gets the span that its thread was in.
+//! The kernel's data by span. The time of each thread is divided by the thread's state and span. Each sample gets the
+//! span that its thread was in.
 //!
 //! | file | idea |
 //! |---|---|

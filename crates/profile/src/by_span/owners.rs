@@ -1,5 +1,5 @@
-//! The threads that had the same thread id, and the time in which each of them had it. The system reuses the ids of
-//! ended threads. The last name of a thread counts: the first may be that of the program that started it.
+//! The threads that had one thread id, and the time in which each thread had it: the system reuses the ids of ended
+//! threads. The last name of a thread counts: the first may be that of the program that started it.
 
 use crate::line::thread::name_of;
 use crate::schema::{Sched, ThreadEnded, ThreadName, ThreadSeen};

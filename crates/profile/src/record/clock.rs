@@ -1,11 +1,12 @@
 //! Conversion of the kernel's times to the times of rings.
 //!
-//! The time of a kernel record is that of CLOCK_MONOTONIC, because it is the only clock that tracepoints and software
-//! events share. The times in rings are nanoseconds since the epoch by [`Clock::global`], which follows CLOCK_REALTIME
-//! and never goes back. Each time the kernel's buffers are read, both clocks are read together. The time of a record is
-//! interpolated between the readings before and after it.
+//! A kernel record has a time of CLOCK_MONOTONIC, the only clock that tracepoints and software events share. The times
+//! in rings are nanoseconds since the epoch by [`Clock::global`], which follows CLOCK_REALTIME and never goes back.
 //!
-//! If CLOCK_REALTIME is set to another time, the times of records between the two readings around this step are
+//! Whenever the kernel's buffers are read, both clocks are read together. The time of a record is interpolated between
+//! two such readings.
+//!
+//! If CLOCK_REALTIME is set to another time, the times of records between the readings before and after this step are
 //! uncertain. The recorded error includes this uncertainty.
 
 use eventring::recorder::Clock;

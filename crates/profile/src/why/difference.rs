@@ -1,5 +1,5 @@
-//! The features that slow spans have in common. Each feature is tested by Fisher's exact test. Holm's method corrects
-//! the results for the number of tests.
+//! The features that slow spans have in common. Fisher's exact test tests each feature. Holm's method corrects for the
+//! number of tests.
 
 use super::collect::Collected;
 use schemars::JsonSchema;

@@ -1,8 +1,7 @@
 //! Comparisons of captures by their spans.
 //!
-//! [`Comparison::new`] compares two sides, each of which has the summaries of one or more captures. The figures of
-//! spans are those of [`summarize`](eventring_export::summarize). A [`ChangeLimit`] defines which changes are too
-//! large.
+//! [`Comparison::new`] compares two sides, each with the summaries ([`summarize`](eventring_export::summarize)) of one
+//! or more captures. A [`ChangeLimit`] defines which changes are too large.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,9 +1,8 @@
 //! The test of Mann and Whitney. It tests whether the values of one side tend to be larger than those of the other
 //! side.
 //!
-//! The test requires independent values. The durations of one run are not independent, because the machine is faster
-//! for some seconds and slower for others. [`series_p_value`] measures this dependence, and widens the assumed
-//! distribution to avoid false alarms.
+//! The test requires independent values. The durations of one run are not independent, because the machine's speed
+//! changes. [`series_p_value`] measures this dependence, and widens the assumed distribution to avoid false alarms.
 
 use libm::erfc;
 

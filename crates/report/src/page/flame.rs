@@ -3,9 +3,9 @@
 //! This module draws the graphs itself. The usual crate for flame graphs, `inferno`, does not fit, for these reasons:
 //!
 //! - The script of `inferno` starts in an attribute `onload`. A content security policy that allows this attribute
-//!   allows every script in an attribute, and no longer protects the page against hostile names.
-//! - The script finds elements by ids that are the same in each graph. So a page can have only one graph.
-//! - The colours suit only a light page. Without scripts, the width of the texts is a guess.
+//!   allows scripts in all attributes, and does not protect the page against hostile names.
+//! - The script finds elements by ids that are the same in each graph, so a page can have only one graph.
+//! - The colours suit only a light page.
 //! - The licence of `inferno`, CDDL-1.0, would apply to every program with this crate.
 //!
 //! Drawing a rectangle for each frame takes less code than changing `inferno`.

@@ -1,5 +1,4 @@
-//! The chart of durations by percentile. On the horizontal scale, 90 %, 99 %, 99.9 % and so on are at equal distances,
-//! because the slowest spans are few and matter most.
+//! The chart of durations by percentile. On the horizontal scale, 90 %, 99 %, 99.9 % and so on are at equal distances.
 
 use super::durations::{NAMED, PercentileCurve};
 use crate::page::html::{escape, shortened};

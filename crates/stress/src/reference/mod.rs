@@ -1,5 +1,5 @@
-//! A reference for the tests of `tracing`: it collects a program's operations on spans and events in memory. The
-//! reference shares no code with the recorder. Tests compare what it collects with what is read back from the ring.
+//! A reference for the tests of `tracing`: it collects a program's operations on spans and events in memory, without
+//! code of the recorder. Tests compare the operations with what is read back from the ring.
 //!
 //! Every span and event of a test has a field `uid`. By this field, a test finds the same span or event in the
 //! reference and in the ring.

@@ -1,5 +1,5 @@
-//! Two references for the tests of `tracing`. [`ReferenceLayer`] is a layer that asks the `Registry` for the parents of
-//! spans. [`ReferenceTee`] wraps the tested subscriber and keeps a separate record of parents and handles.
+//! Two references for the tests of `tracing`. [`ReferenceLayer`] asks the `Registry` for the parents of spans.
+//! [`ReferenceTee`] wraps the tested subscriber and keeps its own record of parents and handles.
 
 use super::{Collected, EventFacts, SpanFacts, os_thread_id};
 use std::cell::RefCell;

@@ -2,7 +2,7 @@
 //! for each other.
 //!
 //! Each lock wraps the lock of tokio with the same name. A wait or guard belongs to the task that the thread was
-//! polling when the wait began. If the guard is moved to another task, it still belongs to the first task.
+//! polling when the wait began, even if the guard is moved to another task.
 //!
 //! | event | fields |
 //! |---|---|

@@ -1,33 +1,29 @@
-//! Making a ring file, in five steps. The steps guarantee that the ring's name never leads to an unfinished ring, and
-//! that a ring has only one owner.
+//! Making a ring file, in five steps. The ring's name never leads to an unfinished ring, and a ring has only one owner.
 //!
 //! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky
-//!    bit, and allocates all of its memory. The sticky bit is the mark of unfinished files. No ring in use has the
-//!    mark, not even a ring whose name is, for example, `x.~123`.
+//!    bit, and allocates all its memory. The sticky bit is the mark of unfinished files: no ring in use has it.
 //! 2. The caller fills the file.
 //! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
 //! 4. If a file has the name already, the lock of that file decides:
 //!    - If the lock is held, the ring has an owner, and the error names the owner's process.
 //!    - If the lock is free, the file is stale. This process locks it, checks that the name still leads to it, and
-//!      marks it. One system call exchanges the names of the new file and the file at `<name>`. Then this process
-//!      removes the stale file. If the exchange has moved another file, because its process ignores the lock, a second
-//!      exchange gives that file its name back. So no file is lost. (On a file system that cannot exchange names, the
-//!      stale file is removed first.)
+//!      marks it. One system call exchanges the two names. This process then removes the stale file.
 //! 5. The new file loses the mark before any event can be recorded.
 //!
-//! If this process dies at any of these steps, a file may stay at the temporary name. The next process that makes the
-//! ring removes this file if the file has the mark or is empty. No other file stays there:
-//! - Before the new file gets the mark, in step 1, it is empty.
-//! - The new file loses the mark only after it has its final name.
+//! If the exchange has moved a third file, whose process ignores the lock, a second exchange gives that file its name
+//! back. On a file system that cannot exchange names, the stale file is removed before the new file gets the name.
+//!
+//! If this process dies, a file may stay at the temporary name. The next process that makes the ring removes this file
+//! if it has the mark or is empty. No other file stays there:
+//! - The new file is empty before it gets the mark, and loses the mark only after it has its final name.
 //! - A stale file gets the mark before it gets the temporary name.
 //!
 //! If the process dies while the file `<name>` has the mark, nothing is lost: a new ring has no event yet, and a stale
 //! ring was about to be removed.
 //!
-//! Files are renamed and removed by name. So the name must not pass to another file between a check of the name and the
-//! rename or removal. The rule is: while a file has the name, only the file's owner may rename or remove it. An owner
-//! holds the file's lock. A process becomes the owner of a stale file by locking it (see
-//! [`replacer`](super::replacer)).
+//! While a file has the name, only the file's owner may rename or remove it. So the name cannot pass to another file
+//! between a check of the name and the rename or removal. An owner holds the file's lock. A process becomes the owner
+//! of a stale file by locking it (see [`replacer`](super::replacer)).
 //!
 //! All threads of a process share one temporary name, so only one of them can make the ring at a time.
 

@@ -3,10 +3,8 @@
 //! If the environment variable `EVENTRING_DIR` is set, it names the only directory. Otherwise rings are made in the
 //! first of these directories that can be used, and readers search them in this order:
 //! - `event-rings/` on a hugetlbfs mount with 2 MiB pages. It can be used if the pool of huge pages is not empty, this
-//!   process may make files there, and nobody else may replace them. (If the published daemon makes this directory, the
-//!   umask often lets the group replace files.)
-//! - `/dev/shm/event-rings/`. A ring without huge pages works, but more slowly. So the process that makes such a ring
-//!   gets a warning and no error.
+//!   process may make files there, and nobody else may replace them.
+//! - `/dev/shm/event-rings/`. Rings there are slower, without huge pages. The maker of such a ring gets a warning.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,13 @@
 //! The owner's side of a ring file. The owner holds the file's lock. When the owner ends, it removes the file.
 //!
-//! A recorder often is in a static, which Rust never drops. Therefore an exit handler removes files, too. If a process
-//! ends without calling its exit handlers (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can read
-//! the file after the crash, and the next owner replaces it.
+//! An exit handler removes files, too, because Rust never drops a recorder in a static. If a process ends without
+//! calling its exit handlers (by a signal, `_exit`, `abort` or `exec`), its file stays. Readers can then read the file,
+//! and the next owner replaces it.
 //!
 //! A panic counts as a crash: the file stays if the owner is dropped while its thread unwinds. If `main` panics, the
-//! exit handler decides. glibc passes the exit status (101) to the handler, so the file stays. Other C libraries do not
-//! pass the status, so the file is removed.
+//! exit handler decides:
+//! - With glibc, which passes the exit status (101) to the handler, the file stays.
+//! - With other C libraries, the file is removed.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

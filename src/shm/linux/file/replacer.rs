@@ -1,9 +1,11 @@
 //! The right to take the name of a file without an owner.
 //!
 //! Only one process at a time may replace or remove a file without an owner. The `flock` of the file cannot ensure
-//! this, because readers can hold this lock, too. So the process makes a lock file `<name>.~lock` in the same
-//! directory, which only its user may open. The process holds a lock on this file while it works, and then removes the
-//! file. If the process dies, the lock file stays, empty and unlocked, and the next process locks it.
+//! this, because readers can hold this lock, too.
+//!
+//! So the process makes a lock file `<name>.~lock`, which only its user may open, beside the file. It locks the lock
+//! file while it works, and then removes it. If the process dies, the lock file stays, empty and unlocked, and the next
+//! process locks it.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

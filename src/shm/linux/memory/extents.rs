@@ -1,10 +1,10 @@
 //! The parts of a sparse file that have data.
 //!
-//! If a process reads from a hole of a mapped tmpfs file, the kernel allocates a page for the hole, even if the mapping
-//! is private. A file can have a length of a terabyte and take only 4 KiB of memory. A process that read all of such a
-//! file would fill the memory. Therefore a reader maps only the parts with data. In place of the holes it maps zero
-//! pages, which take no memory. If data is written into a hole later, the reader maps this data by
-//! [`SparseFile::reach`].
+//! A reader maps only the parts with data. In place of the holes it maps zero pages, which take no memory. If data is
+//! written into a hole later, the reader maps this data by [`SparseFile::reach`].
+//!
+//! If a process reads from a mapped hole of a tmpfs file, the kernel allocates a page, even if the mapping is private.
+//! So a file that has a length of a terabyte and takes only 4 KiB would fill the memory.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};

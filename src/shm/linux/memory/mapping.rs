@@ -5,9 +5,9 @@
 //!       └ file offset 0 ───────────────┘ └ same pages ─┘
 //! ```
 //!
-//! The pages of the payload buffer are mapped twice, the second copy directly after the first. So a payload that runs
-//! over the end of the buffer is contiguous in memory. First the whole range of addresses is reserved. Then the parts
-//! of the file are mapped over the reservation. So no mapping of another thread can lie between the parts.
+//! The pages of the payload buffer are mapped twice in a row. So a payload that runs over the end of the buffer is
+//! contiguous in memory. The parts of the file are mapped over one reserved range of addresses, so no mapping of
+//! another thread can lie between the parts.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};

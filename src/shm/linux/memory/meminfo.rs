@@ -1,8 +1,7 @@
 //! The memory that a file on tmpfs can still take.
 //!
-//! tmpfs checks only its own limit, and not the free memory. If a file takes more memory than the machine or the
-//! container has, the kernel kills processes. So this library checks the free memory before it allocates memory for a
-//! file.
+//! This library checks the free memory before it allocates memory for a file, because tmpfs checks only its own limit.
+//! If a file takes more memory than the machine or the container has, the kernel kills processes.
 
 use std::path::Path;
 

@@ -1,21 +1,19 @@
 //! Protection against the truncation of a mapped file by another program.
 //!
-//! An access beyond the new end of a truncated file raises SIGBUS, which kills the process. A recorder or a reader
-//! should not die because another program has truncated its file. So the first mapping installs a signal handler. A
-//! mapping has five sections: header, descriptors, payload, mirror of the payload, context. The handler replaces the
-//! pages from the faulting one to the end of its section by anonymous zero pages, and marks the mapping as truncated.
-//! The interrupted access then reads zeros. The callers check all data that they read (sequence numbers, magic
-//! numbers), so they find no event in the zeros.
+//! An access beyond the new end of a truncated file raises SIGBUS, which kills the process. So the first mapping
+//! installs a signal handler. The handler maps zero pages from the faulting page to the end of its section (header,
+//! descriptors, payload, mirror of the payload, or context). It marks the mapping as truncated.
+//!
+//! The interrupted access then reads zeros. Callers check sequence numbers and magic numbers, so they find no event in
+//! the zeros.
 //!
 //! Limits:
-//! - The handler hides only missing pages of mapped ring files. Any other SIGBUS has the same effect as without this
-//!   handler.
-//! - If the program installs its own SIGBUS handler later, and that handler does not call the previous one, the
-//!   handler of this module is not called any more.
-//! - Memory errors of the hardware (`BUS_MCEERR_*`) are not hidden. The content of such a page is lost, and every
-//!   process that uses the page must notice.
-//! - A writer whose file was truncated continues to write, into private pages. The private pages take as much memory as
-//!   the missing part of the file took.
+//! - The handler hides only missing pages of mapped ring files. Any other SIGBUS acts as without this handler.
+//! - If the program later installs a SIGBUS handler that does not call the previous one, this module's handler is no
+//!   longer called.
+//! - Hardware memory errors (`BUS_MCEERR_*`) are not hidden: every process that uses the lost page must notice.
+//! - A writer whose file was truncated continues to write, into private pages. They take as much memory as the missing
+//!   part of the file took.
 
 use std::mem::MaybeUninit;
 use std::ptr;

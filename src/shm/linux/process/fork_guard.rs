@@ -1,16 +1,17 @@
 //! The check whether the calling process is the process that made a value, and not a forked child of it.
 //!
 //! A forked child inherits a writable mapping of its parent's ring, and must not write to the ring. So each call that
-//! records checks whether the process has forked. This check should take only one load. Therefore the guard has a page
-//! with the mark `MADV_WIPEONFORK`: in a child, the page holds zeros. Kernels before 4.14 do not know this mark. There
-//! the guard has a page with the mark `MADV_DONTFORK`: a child does not have the page. A system call checks whether the
-//! page exists, because a load from a missing page would kill the process.
+//! records checks whether the process has forked. The check takes one load from a page with the mark `MADV_WIPEONFORK`,
+//! which holds zeros in a child.
 //!
-//! An emulator of Linux may accept `MADV_WIPEONFORK` and `MADV_DONTFORK` without effect, as QEMU 7.2 does. So the guard
+//! Kernels before 4.14 do not know this mark. There the guard has a page with the mark `MADV_DONTFORK`, which a child
+//! does not have. A system call checks whether the page exists.
+//!
+//! A Linux emulator may accept `MADV_WIPEONFORK` and `MADV_DONTFORK` without effect, as QEMU 7.2 does. So the guard
 //! tries a mark that does not exist. If the system accepts this mark, too, the guard compares process ids.
 //!
-//! Comparing process ids is not enough in general. A child in a pid namespace of its own can have the same process id
-//! as its parent. A grandchild can have the id of its grandparent, after the grandparent has ended.
+//! Process ids are not enough in general. A child in its own pid namespace can have its parent's id, and a grandchild
+//! the id of a grandparent that has ended.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ptr::{self, NonNull};

@@ -1,8 +1,8 @@
 //! A note for other processes about why this process records nothing.
 //!
-//! A process that records nothing writes the reason to a file in anonymous memory, and keeps the file open. So the note
-//! needs no directory, nobody can plant a link in its place, and it disappears when the process ends. Only the
-//! process's own user and root can read it.
+//! A process that records nothing keeps the reason in an open file in anonymous memory. This file needs no directory,
+//! nobody can plant a link in its place, and it disappears when the process ends. Only the process's own user and root
+//! can read it.
 
 use std::fs::File;
 use std::io::Write as _;

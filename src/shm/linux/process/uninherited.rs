@@ -1,8 +1,8 @@
 //! Descriptors that the forked children of this process do not inherit.
 //!
-//! A forked child inherits all descriptors of its parent. As long as the child keeps a socket open, the other side does
-//! not notice that the parent has ended. So a fork handler closes each [`UninheritedFd`] in the child. The handler does
-//! not run if a program forks by a direct system call.
+//! A fork handler closes each [`UninheritedFd`] in the child. Otherwise the child would keep its parent's sockets open,
+//! and the other side would not notice that the parent has ended. The handler does not run if a program forks by a
+//! direct system call.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;

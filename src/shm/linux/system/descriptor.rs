@@ -1,9 +1,8 @@
 //! File descriptors that the program may have closed.
 //!
-//! A program that becomes a daemon often closes all descriptors that it did not open itself, among them the descriptors
-//! of this library. Then a later file of the program may get the number of such a descriptor. If the library closed its
-//! descriptor by this number, it would close the program's file. If no file has the number, closing it by `OwnedFd`
-//! aborts a debug build. So [`OwnDescriptor`] first checks which file has the number.
+//! A program that becomes a daemon often closes descriptors of this library. A later file of the program may get such a
+//! number, and the library would close that file. If no file has the number, closing it by `OwnedFd` aborts a debug
+//! build. So [`OwnDescriptor`] first checks which file has the number.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

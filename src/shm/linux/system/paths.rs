@@ -1,8 +1,7 @@
 //! System calls about paths, each with one purpose.
 //!
-//! For each system call on a path, this module has one function that is not inlined. These functions keep programs
-//! small. Without them, every function that passes a path to rustix would contain code that makes a C string. This
-//! module also has functions that read files, because reading with `std::fs` needs more code.
+//! For each system call on a path, this module has one function that is not inlined. Otherwise each caller of rustix
+//! would contain code that makes a C string. The module also reads files with less code than `std::fs`.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

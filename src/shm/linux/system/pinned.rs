@@ -1,8 +1,8 @@
 //! Code that stays loaded until the process ends.
 //!
-//! The C library, the kernel and other threads hold addresses of this library's code: exit handlers, fork handlers, the
-//! handler of SIGBUS, destructors of thread-locals, the thread of a server. If the program unloaded a plugin that
-//! contains the library (`dlclose`), these addresses would become invalid. So the plugin stays in memory.
+//! A plugin that contains this library stays in memory, even if the program calls `dlclose`. The C library, the kernel
+//! and other threads hold addresses of this library's code: exit handlers, fork handlers, the handler of SIGBUS,
+//! destructors of thread-locals, the thread of a server.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;

@@ -1,9 +1,8 @@
 //! The name of the calling thread.
 //!
-//! The system stores only 15 bytes of a thread's name. For the main thread, it stores the program's name. The standard
-//! library has the whole name, but it aborts the process if a signal handler or the program's allocator asks for the
-//! name while the thread is starting. So this module asks the standard library only if the system may have cut the
-//! name.
+//! This module asks the standard library for a name only if the system may have cut the name to 15 bytes. The standard
+//! library has the whole name, but it aborts the process if a signal handler or the program's allocator asks while the
+//! thread is starting.
 
 use std::mem::MaybeUninit;
 use std::thread;

@@ -1,16 +1,17 @@
 //! The writer's lock, which is a `flock` on the ring file, and the holder of this lock.
 //!
-//! A `flock` belongs to an open file description, not to a process. A process that inherits a descriptor, or gets it
-//! from another process, holds the lock, too. Therefore the owner opens a separate description for the lock. It maps a
-//! page of the file through this description, and closes the descriptor. The mapping keeps the description open, so the
-//! lock stays held. A forked child does not inherit the mapping, so the child does not hold the lock. See
-//! [`OwnedLock`].
+//! The owner holds the lock through a mapping ([`OwnedLock`]): it opens a separate file description for the lock, maps
+//! a page of the file through this description, and closes the descriptor. The lock stays held as long as the mapping
+//! exists.
 //!
-//! A process that may read a file may also lock it with `flock`. So a reader could make a dead ring look as if the ring
-//! had a writer. Therefore the owner's description also holds a second lock, which readers cannot hold: see
-//! [`write_lock`](super::write_lock). If the owner took the second lock, a word in the file is not 0. Then the second
-//! lock alone decides whether the file has an owner. The owner still holds the `flock`, for other implementations,
-//! which know only the `flock`.
+//! A `flock` belongs to an open file description. Each process that inherits or receives a descriptor holds the lock,
+//! too, but a forked child does not inherit the mapping.
+//!
+//! The owner's description also holds a second lock ([`write_lock`](super::write_lock)), which readers cannot hold. A
+//! reader can hold the `flock`, and so make a dead ring look as if the ring had a writer.
+//!
+//! If a word in the file is not 0, the owner took the second lock, and this lock alone decides whether the file has an
+//! owner. The owner also holds the `flock`, for implementations that know only the `flock`.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};

@@ -1,14 +1,13 @@
-//! The writer's second lock, which no reader can hold. It is a write lock on one byte of the ring file
-//! (`F_OFD_SETLK`). Like a `flock`, it belongs to an open file description.
+//! The writer's second lock, which no reader can hold: a write lock on one byte of the ring file (`F_OFD_SETLK`). Like
+//! a `flock`, this lock belongs to an open file description.
 //!
-//! The kernel grants a write lock only if the file is open for writing, so a reader cannot get one. But a reader can
-//! take a read lock on the byte, and then nobody else can *take* the write lock. Therefore a writer takes the write
-//! lock before other processes can open the file. The byte then stays locked for writing exactly as long as the file
-//! has a writer.
+//! The kernel grants a write lock only if the file is open for writing. But a reader can take a read lock on the byte,
+//! and then nobody can *take* the write lock. Therefore a writer takes the write lock before other processes can open
+//! the file. The byte then stays locked exactly as long as the file has a writer.
 //!
 //! The locked byte is the first byte of a word of 8 bytes. The word is not 0 if the file's writer took the write lock
-//! when it made the file. In files of other implementations the word is 0. If the word is 0, the `flock` alone decides
-//! whether the file has a writer.
+//! when it made the file. If the word is 0, as in files of other implementations, the `flock` alone decides whether the
+//! file has a writer.
 
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -2,7 +2,7 @@
 //! part may be left out.
 //!
 //! A directive that names a span or a field is a *span directive*. It enables the spans and events that a thread makes
-//! while it is in such a span. The other directives select spans and events by level and target alone.
+//! while it is in a matching span. The other directives select spans and events by level and target alone.
 //!
 //! Directives come from users and from other processes, so their number and length are limited: see [`parse`].
 

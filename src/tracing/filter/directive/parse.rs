@@ -1,7 +1,7 @@
 //! The parser of filter directives.
 //!
 //! A list has at most [`TEXT_BYTES_MAX`] bytes and [`DIRECTIVES_MAX`] directives, and a directive has at most
-//! [`CONDITIONS_MAX`] fields. The time for parsing grows linearly with the length of the list.
+//! [`CONDITIONS_MAX`] fields. The time for parsing grows linearly with the length.
 
 use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, TEXT_BYTES_MAX};
 use super::problem::{Problem, check_single_word, check_target};

@@ -1,5 +1,5 @@
-//! The faults of filter directives. A mistyped level, for example, is a fault. Without this check, the mistyped level
-//! would count as a target, and the directive would be valid and match nothing.
+//! The faults of filter directives, for example a mistyped level, which would otherwise count as a target that matches
+//! nothing.
 
 use super::limits::{CONDITIONS_MAX, DIRECTIVES_MAX, LEVELS, TEXT_BYTES_MAX};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Closed spans that the replay keeps as ancestors of other spans, because conditions test the ancestors of an event's
-//! span. For example, the span of a request may end before the span of a job that the request has started.
+//! Closed spans that the replay keeps because conditions test the ancestors of an event's span. For example, a request
+//! may end before a job that it has started.
 
 use super::memory::SPAN_BYTES;
 use crate::tracing::read::id_map::IdMap;

@@ -1,8 +1,8 @@
 //! The replay of a stream without end, in bounded memory.
 //!
-//! This replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that fields that
-//! nobody reads cost little. If a record names a span that was created before the oldest events in the rings, the
-//! replay keeps this span, too.
+//! This replay keeps at most a given number of spans, and no slices. It keeps fields undecoded, so that unread fields
+//! cost little. It also keeps a span that was created before the oldest events in the rings, if a record names the
+//! span.
 
 use super::refused::RefusedSpans;
 use super::span_record::SpanRecord;

@@ -1,5 +1,5 @@
 //! The replay of spans: turns a stream of records into spans and span slices. Only this module interprets enters,
-//! exits, closes and losses; all other code uses the result of the replay.
+//! exits, closes and losses.
 //!
 //! | file | idea |
 //! |---|---|

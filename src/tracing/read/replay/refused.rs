@@ -1,8 +1,8 @@
 //! The open spans for which a replay in bounded memory has no room.
 //!
-//! For a span without room, the replay keeps only the id, and the last time at which the span is known to have existed.
-//! With the id, the replay recognises the close of the span. If the close may be lost, the replay drops the span.
-//! Otherwise the span would count as open for ever. Beyond a number of ids, such spans are only counted.
+//! For a span without room, the replay keeps only the id, by which it recognises the close of the span, and the last
+//! time at which the span is known to have existed. If the close may be lost, the replay drops the span. Beyond a
+//! number of ids, further spans are only counted.
 
 use crate::tracing::read::id_map::IdMap;
 use crate::tracing::span_id::SpanId;

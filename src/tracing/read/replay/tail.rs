@@ -1,6 +1,5 @@
-//! The replay of batches that arrive one after the other. Events that two rings have recorded at the same time may
-//! arrive in different batches. So a closed span waits until all records up to 5 milliseconds after its close have
-//! arrived.
+//! The replay of batches that arrive one after the other. Events that two rings record at the same time may arrive in
+//! different batches. So a closed span waits for all records up to 5 milliseconds after its close.
 
 use super::memory::{CLOSING_BYTES, OPEN_SLICE_BYTES, SPAN_BYTES, THREAD_BYTES};
 use super::{BatchTimes, SpanReplay};

@@ -1,5 +1,5 @@
-//! Parsing a format string of `std::fmt`. The recorder encodes the arguments in the order of the placeholders. So the
-//! parser ignores the name or index of the argument in a placeholder.
+//! Parsing a format string of `std::fmt`. The parser ignores the name or index of a placeholder's argument, because the
+//! recorder encodes the arguments in the order of the placeholders.
 
 /// The largest width or precision that is taken from a format string or an argument. `std` has the same limit.
 const COUNT_MAX: usize = u16::MAX as usize;

@@ -1,5 +1,4 @@
-//! Tests that readers format values like `format!`: with each format spec of a table, and for random values of all
-//! types that are recorded unformatted.
+//! Tests that readers format values like `format!`: with each format spec of a table, and for random values.
 
 use super::text;
 use crate::tracing::record::fields::args::{ArgSink, LogValue};

@@ -1,11 +1,11 @@
-//! The encoding of `tracing`'s field values to the bytes of a payload. It uses buffers on the stack and no heap.
-//! Numbers, booleans and strings are copied as they are, without formatting.
+//! The encoding of `tracing`'s field values to the bytes of a payload, without use of the heap. Numbers, booleans and
+//! strings are copied without formatting.
 //!
 //! Fields are first encoded into a small buffer, so that most events touch little of the stack. If the fields do not
-//! fit, they are all visited again and encoded into a larger buffer. So a value's `Debug` code may run twice.
+//! fit, all fields are encoded again into a larger buffer. So a value's `Debug` code may run twice.
 //!
-//! If the `Debug` code of a field panics, the event is recorded with the fields that were encoded until then, and the
-//! panic continues to the caller.
+//! If the `Debug` code of a field panics, the event is recorded with the fields encoded before, and the panic continues
+//! to the caller.
 
 mod encoder;
 mod formatting;

@@ -1,7 +1,7 @@
 //! Testing spans that are already open when a span directive is added.
 //!
-//! The values of an open span's fields are only in the rings: in the event of the span's creation, and in the events of
-//! later values. So this module reads the rings, like any other reader.
+//! This module reads the rings, because the values of an open span's fields are only in the events of its creation and
+//! of later values.
 
 use super::RecorderLayer;
 use crate::reader::{Cursor, Descriptor, Next, Reader, Seek};

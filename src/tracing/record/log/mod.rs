@@ -1,5 +1,5 @@
-//! Log records of this crate's own macros (`eventring::log`). The description of the call site holds the format string.
-//! Each event holds the arguments, encoded by their types. Readers format the text.
+//! Log records of this crate's own macros (`eventring::log`). The call site's description holds the format string. Each
+//! event holds the arguments, encoded by their types. Readers format them.
 
 mod macros;
 

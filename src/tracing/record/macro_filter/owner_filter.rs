@@ -1,15 +1,17 @@
 //! The test whether a call site of this crate's own macros is enabled now, if this depends on the spans that the thread
 //! is in.
 //!
-//! One subscriber or layer of the thread's stack records to [`PERF`](crate::tracing::PERF). Its filter decides. If it
-//! is a layer without a filter of its own, the filters of the stack decide, and only the stack can ask them. If these
-//! filters let the call site pass, the stack asks the layer. But the stack also enables a call site that only another
-//! layer wants. So a call site counts as enabled only if the stack enables it and has asked the layer.
+//! The filter of the subscriber or layer that records to [`PERF`](crate::tracing::PERF) decides. If this is a layer
+//! without a filter of its own, the filters of the thread's stack decide, and only the stack can ask them.
 //!
-//! When the stack asks its filters about an event of `tracing`, they store their answers in thread-locals until the
-//! event follows. After a question of this module, no event follows. If the answers stayed, other layers would lose
-//! their next event. Therefore the answers are cleared after each question. If a macro is inside a value of an event of
-//! `tracing`, the answers for this event are cleared, too. A nested event of `tracing` would also clear them.
+//! The stack asks the layer if these filters let the call site pass. But the stack also enables a call site that only
+//! another layer wants. So a call site is enabled only if the stack enables it and has asked the layer.
+//!
+//! This module clears the answers of filters after each question. Filters store their answers about an event of
+//! `tracing` in thread-locals until the event follows. No event follows a question of this module, so the answers would
+//! make other layers lose their next event.
+//!
+//! If a macro is inside a value of an event of `tracing`, the answers for this event are cleared, too.
 
 use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::record::layer::RecorderLayer;

@@ -1,8 +1,8 @@
 //! The number of subscribers and layers that record to [`PERF`], and a list of the call sites of this crate's own
 //! macros. While the number is 0, nothing filters these call sites: if [`PERF`] has a recorder, they are on.
 //!
-//! `tracing` updates the interest of all call sites when a subscriber is added, but not when one is dropped. This
-//! module updates the interest after a drop.
+//! When the last of these subscribers and layers is dropped, this module ends the filtering: `tracing` asks about call
+//! sites when a subscriber is added, but not when one is dropped.
 
 use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering};

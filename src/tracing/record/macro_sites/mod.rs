@@ -1,9 +1,10 @@
 //! The call sites of this crate's own macros for the perf ring: `scope!`, and those of the module `log`.
 //!
-//! These call sites are registered with `tracing` like those of `tracing`'s macros, so the same filters and filter
-//! overrides apply. When a filter changes, `tracing` asks again about each call site. But the macros record only to the
-//! recorder in [`PERF`](crate::tracing::PERF). So only the subscriber or layer that records to this recorder decides:
-//! it notes its answer when `tracing` asks it.
+//! These call sites are registered with `tracing`, so filters and filter overrides apply to them, too.
+//!
+//! The macros record only to the recorder in [`PERF`](crate::tracing::PERF). So only the subscriber or layer that
+//! records to this recorder decides. It notes its answer when `tracing` asks: at the registration, and when a filter
+//! changes.
 //!
 //! | file | idea |
 //! |---|---|

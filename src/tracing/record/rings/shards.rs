@@ -1,5 +1,5 @@
 //! The shards of a recorder. A recorder begins with one shard. Up to a limit, it makes another shard when a new thread
-//! would otherwise share a shard with another thread.
+//! would otherwise have to share one.
 
 use crate::layout::extension::{SHARD_COUNT, SHARD_LAST_SEQNOS};
 use crate::reader::shard_path;

@@ -1,14 +1,13 @@
 //! Scopes: spans of one thread, which the macro [`scope!`](crate::scope) begins and the drop of a guard ends.
 //!
-//! The thread that creates a scope enters it at once. When the thread exits the scope, the scope closes. So two events
-//! are enough: SPAN_NEW with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`. Otherwise scopes work like
-//! spans: they have ids, cells of the span slab, entries of the span stack, parents and children. Subscribers and
-//! layers that record to [`PERF`](crate::tracing::PERF) treat scopes like their own spans: a scope can be the parent or
-//! the child of one of their spans.
+//! The thread that creates a scope enters it at once, and the exit closes the scope. So two events are enough: SPAN_NEW
+//! with the flag `ENTERED`, and SPAN_EXIT with the flag `CLOSED`.
 //!
-//! The guard of a scope may be forgotten, or dropped after the scope's parent has ended. Then the scope ends with its
-//! parent, at the latest with its thread, and its SPAN_EXIT has the flag `ENDED_WITH_PARENT`. A later drop of the guard
-//! has no effect.
+//! Otherwise scopes work like spans. A scope can be the parent or the child of a span of a subscriber or layer that
+//! records to [`PERF`](crate::tracing::PERF).
+//!
+//! If the guard of a scope is forgotten, or dropped after the scope's parent has ended, the scope ends with its parent,
+//! at the latest with its thread. Its SPAN_EXIT then has the flag `ENDED_WITH_PARENT`. A later drop has no effect.
 
 mod begin;
 mod macros;

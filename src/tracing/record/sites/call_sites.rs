@@ -1,11 +1,11 @@
 //! The call sites that this process has reached, and their ids.
 //!
-//! Each event of a span, and each log record, carries the id of its call site. A hash table with open addressing maps
-//! the address of the call site's metadata to the id. A lookup takes a few loads and no lock. The table is in the
-//! blocks of a segmented array. No entry is ever removed, because call sites are `'static`.
+//! Each event of a span, and each log record, carries the id of its call site. A hash table maps the address of the
+//! call site's metadata to the id. A lookup takes a few loads and no lock. No entry is ever removed, because call sites
+//! are `'static`.
 //!
-//! A call site has the same id in all recorders of the process, and every recorder writes all call sites into its own
-//! tables. So any recorder may record an event of any call site.
+//! A call site has the same id in all recorders of the process, and every recorder writes all call sites into its
+//! tables.
 
 use crate::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView};
 use crate::sync::locked_section::LockedSection;

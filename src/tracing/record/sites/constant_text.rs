@@ -1,8 +1,9 @@
-//! Constant texts of log records. The text of most log records is the same each time, as in `info!("started")`.
-//! `tracing` passes the text as a value to be formatted, without a mark that the text is constant. So the recorder
-//! compares the first two records of a call site. If both have the same text, written in one piece, the recorder stores
-//! the text once, as the format string of an additional call site. Later records with this text carry only the id of
-//! the additional call site. All other records carry their text.
+//! Constant texts of log records. Most log records have the same text each time, as in `info!("started")`, but
+//! `tracing` does not mark the text as constant.
+//!
+//! So the recorder compares the first two records of a call site. If both have the same text, written in one piece, the
+//! recorder stores the text once, as the format string of an additional call site. Later records with this text carry
+//! only the id of this call site.
 
 use crate::sync::Ordering;
 use crate::tracing::record::fields::encoded::MessageText;

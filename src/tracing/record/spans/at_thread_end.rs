@@ -1,5 +1,4 @@
-//! The end of a thread. An ending thread gives back the shards that recorders have assigned to it, and the free span
-//! cells that it keeps for later spans.
+//! The end of a thread. An ending thread gives back its shards and its free span cells.
 
 use super::scope_end;
 use crate::schema::perf::{PerfEvent, PerfExt};

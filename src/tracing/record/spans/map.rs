@@ -1,16 +1,13 @@
 //! The map of a layer from the span ids of a `Registry` to the span ids in the ring, which are never used twice.
 //!
-//! The ids of a `Registry` cannot be used in the ring, because a `Registry` gives the same id to several spans. A slot
-//! of the registry reuses the id of a closed span after 8,192 further spans. A ring holds more than 8,192 spans, so two
-//! spans in a ring could have the same id.
+//! The ring has its own span ids, because a `Registry` gives one id to several spans: a slot of the registry reuses the
+//! id of a closed span after 8,192 further spans. A ring holds more spans.
 //!
-//! The map has an entry of 24 bytes for each open span of a layer. The entries are in a hash table with open
-//! addressing, in the blocks of a segmented array. A lookup takes a few loads and no lock. The ids could also be put
-//! into the extensions of the `Registry`, but this would cost a lock and a heap allocation for each span.
+//! The map has an entry of 24 bytes for each open span of a layer, in a hash table. A lookup takes a few loads and no
+//! lock. Ids in the extensions of the `Registry` would cost a lock and a heap allocation for each span.
 //!
-//! The map never frees a block. Each block is twice as large as the previous block, and the map makes the next block
-//! before the last block is full. So the map can have room for about four times as many spans as were ever open at the
-//! same time.
+//! Each block of entries is twice as large as the previous block, is made before the previous block is full, and is
+//! never freed. So the map may have room for about four times as many spans as were ever open at the same time.
 
 use crate::sync::segmented::SegmentedArray;
 use crate::sync::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
 //! Counts of the instructions that the program executes. The instructions of recording do not count.
 //!
-//! A thread that counts instructions never takes a fast path, so the fast paths have no code for counting. A fast path
-//! works only if the thread remembers the ring to which it has recorded last. A counting thread does not remember it.
-//! Each slow path first pauses the count.
+//! A thread that counts instructions takes only slow paths, which first pause the count. So the fast paths have no code
+//! for counting. They need the ring to which the thread has recorded last, and a counting thread does not remember this
+//! ring.
 
 use crate::clock::instructions::InstructionCounter;
 use crate::sync::interrupted::Mark;

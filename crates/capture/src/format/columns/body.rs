@@ -3,17 +3,17 @@
 //!
 //! The head holds these numbers. A *group* is all events of one type.
 //!
-//! - A number of seven bits. Bits 0 to 3 show which of the four extension words hold ids. Bits 4 to 6 are 0, or one
-//!   more than the index of the extension word that *goes with an id* (mostly equal in all events of the id).
+//! - A number of seven bits. Bits 0 to 3 show which extension words hold ids. Bits 4 to 6 are 0, or one more than the
+//!   index of the word that *goes with an id* (mostly equal in all events of the id).
 //! - The time of the first event (0 if there are no events).
-//! - The number of events, the number of gaps, and the number of groups.
-//! - For each group: its event type, the number of its events, the number of its fields, and the width of each field.
+//! - The number of events, of gaps, and of groups.
+//! - For each group: its event type, its number of events, its number of fields, and the width of each field.
 //!
-//! The list of the columns begins with their number. For each column, the list holds the column's code (which column it
-//! is), group, form (how its numbers are written) and number of parts, and then an entry for each part. The entry is
-//! twice the part's size in bytes, plus one if the part is compressed. After the entry of a compressed part, the
-//! compressed size follows. If a column with planes is compressed, each plane is a part, because each plane compresses
-//! best by itself.
+//! The list of the columns begins with their number. For each column, the list holds a code (which column it is), a
+//! group, a form (how numbers are written), a number of parts, and an entry for each part.
+//!
+//! The entry is twice the part's size in bytes, plus one if the part is compressed. After the entry of a compressed
+//! part, the compressed size follows. If a column with planes is compressed, each plane is a part.
 
 use super::layout::{FIELDS_BYTES_MAX, FIELDS_MAX};
 use crate::format::header::{BLOCK_BYTES_MAX, RECORDS_MAX};

@@ -1,7 +1,6 @@
-//! A column of ids, such as span ids. A span is created, entered, exited and closed within a few events of its thread.
-//! So few other new ids come between the first event with an id and a later one. The column holds the number of these
-//! new ids, as a code of one byte, which compresses well. The writer and the reader remember the last 254 new ids. An
-//! id that they do not remember is written as a whole.
+//! A column of ids, such as span ids. A remembered id is written as the number of ids that were new after it, as a code
+//! of one byte. The number is mostly small, so it compresses well. The writer and the reader remember the last 254 new
+//! ids. Any other id is written as a whole.
 
 /// The code of the id 0, which names nothing.
 const NONE: u8 = 0;

@@ -1,7 +1,7 @@
 //! A column of numbers. [`put_ints`] chooses the form that takes the fewest bytes.
 //!
-//! Two forms write numbers of *w* bytes as *w* planes: first the lowest byte of every number, then the second byte of
-//! every number, and so on. The high bytes of numbers differ little, so a plane of high bytes compresses well.
+//! Two forms write numbers of *w* bytes as *w* planes: first the lowest byte of every number, then the second byte, and
+//! so on. The high bytes of numbers differ little, so a plane of high bytes compresses well.
 
 use crate::format::varint::{put_varint, take_varint, unzigzag, zigzag};
 

@@ -1,6 +1,6 @@
-//! The content of a block of events: columns. The block holds events of one ring, and each column holds one property of
-//! these events: their times, for example, or one field of their payloads. Adjacent numbers of one kind compress well,
-//! and a reader decodes only the columns that it needs.
+//! The content of a block of events of one ring: columns. Each column holds one property of the events: their times,
+//! for example, or one field of their payloads. Adjacent numbers of one kind compress well, and a reader decodes only
+//! the columns that it needs.
 //!
 //! | file | idea |
 //! |---|---|

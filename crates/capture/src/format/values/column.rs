@@ -1,6 +1,6 @@
 //! The bytes of a block's column of values: pages of keys, a head and a trailer. The column is at the end of the block,
-//! so that a reader finds the trailer without reading the rest of the block. The reader does not trust the bytes. If
-//! the column is damaged, the reader reads the whole block.
+//! where a reader finds the trailer without reading the rest. The reader does not trust the bytes. If the column is
+//! damaged, the reader reads the whole block.
 
 use super::collect::ValueCollector;
 use super::losses::BlockLoss;

@@ -1,5 +1,5 @@
-//! The values of a block of events, in a column of the block. A reader that searches for a value tests the column. If
-//! the column shows that no event of the block has the value, the reader skips the block.
+//! The values of a block of events, in a column of the block. A reader that searches for a value skips the block if the
+//! column shows that no event has the value.
 //!
 //! | file | idea |
 //! |---|---|

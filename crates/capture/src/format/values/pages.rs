@@ -1,8 +1,7 @@
 //! Xor filters of keys, in pages. A reader that searches for a key reads only one page.
 //!
-//! The crate `xorf` makes the filters, with fingerprints of 16 bits. A file holds only the low bits of each
-//! fingerprint, as many as there is room for. So `xorf` cannot test whether such a filter has a key, and this module
-//! has code for it.
+//! The crate `xorf` makes the filters, with fingerprints of 16 bits. A file holds only as many low bits of each
+//! fingerprint as there is room for. `xorf` cannot test such a filter for a key, so this module does.
 
 use crate::format::wire::{Bytes, put_u64};
 use twox_hash::XxHash3_64;

@@ -1,5 +1,5 @@
-//! The names of a ring's events and fields. For a ring of typed events, the names are in its schema. For the rings of a
-//! perf recorder (which records spans), they are in the recorder's tables.
+//! The names of a ring's events and fields. The names of typed events are in the ring's schema. The names of a perf
+//! recorder (which records spans) are in the recorder's tables.
 
 use super::typed::TypedNames;
 use eventring::reader::Reader;

@@ -1,5 +1,5 @@
-//! Records of all buffers in the order of time. A record is passed on when no buffer can have an earlier record any
-//! more: after two passes over all buffers that began after the time of the record.
+//! Records of all buffers in the order of time. A record is passed on when no buffer can have an earlier record: after
+//! two passes over all buffers that began after the record's time.
 
 use super::body::Record;
 

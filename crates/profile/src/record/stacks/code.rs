@@ -1,6 +1,5 @@
 //! The files with the code of processes. Each file is opened while a process has it mapped, and stays open. Names of
-//! functions are looked up at the end of the recording. Then the process may have ended, and the path may name another
-//! file.
+//! functions are looked up at the end of the recording, when the path may name another file.
 
 use super::maps::File;
 use crate::symbols::build_id;

@@ -1,5 +1,5 @@
-//! The stacks of a running program's threads at this moment. A thread is stopped only while its registers and a part of
-//! its stack are copied. The copy is unwound afterwards.
+//! The present stacks of a running program's threads. A thread is stopped only while its registers and a part of its
+//! stack are copied. The copy is unwound afterwards.
 
 use super::maps::{self, Maps};
 use super::symbols::names_of;

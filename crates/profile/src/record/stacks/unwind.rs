@@ -1,5 +1,5 @@
-//! Finding the return addresses in a copy of a stack. This module uses the compiler's unwind tables (`.eh_frame`), and
-//! frame pointers where there are no tables.
+//! Finds the return addresses in a copy of a stack: by the compiler's unwind tables (`.eh_frame`), or by frame pointers
+//! where there are no tables.
 
 use super::code::{CodeFile, CodeFiles};
 use super::maps::{File, Maps};

@@ -1,5 +1,5 @@
-//! The checksum of an event. It covers the event's type, tags (the first three extension words), payload size and
-//! payload. It also covers the seqno, if the writer got the seqno before it wrote the payload.
+//! The checksum of an event's type, tags (the first three extension words), payload size and payload. It also covers
+//! the seqno, if the writer got the seqno before it wrote the payload.
 
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;

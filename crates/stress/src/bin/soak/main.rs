@@ -4,10 +4,11 @@
 //! $ cargo run -p eventring-stress --bin soak -- --seconds 600 --json
 //! ```
 //!
-//! Threads record and stall, with payloads of up to some MiB. Readers start, end and are killed. The writer is stopped,
-//! killed and started again. Checksums show whether events are torn. One reader follows each ring from its first event
-//! to its end, and must count every sequence number as read or as lost. The exit code is 1 if an event is torn, a
-//! reader hangs, or a sequence number was not counted.
+//! Threads record and stall. Readers start, end and are killed. The writer is stopped, killed and started again.
+//! Checksums show torn events. One reader follows each ring from its first event to its end, and must count every
+//! sequence number as read or as lost.
+//!
+//! The exit code is 1 if an event is torn, a reader hangs, or a sequence number was not counted.
 #![allow(missing_docs, reason = "a program")]
 
 mod blocks;

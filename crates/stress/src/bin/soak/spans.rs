@@ -1,5 +1,5 @@
-//! The events that the soak records to the perf ring, and the function that checks them. The soak records every kind of
-//! perf event. The content of an event's fields, value or text shows whether the event is torn.
+//! The perf events, of every kind, that the soak records, and the function that checks them. The content of an event's
+//! fields, value or text shows whether the event is torn.
 
 use crate::checksum::Checksum;
 use eventring::schema::perf::FieldValue;

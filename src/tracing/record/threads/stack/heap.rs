@@ -1,8 +1,7 @@
 //! The entries of a span stack that have no room in the thread's own state.
 //!
 //! The list of these entries is never borrowed while memory is allocated for it, because the program's allocator may
-//! record, and enter spans. If a signal handler interrupts the thread while it changes the list, the handler can
-//! neither change nor read the list.
+//! record. A signal handler that interrupts a change of the list can neither change nor read the list.
 
 use super::entry::SpanEntry;
 use crate::tracing::record::threads::end_of_thread;

@@ -3,20 +3,23 @@
 //! The stack follows the rules of tracing-subscriber's `Registry` (0.3). So a span gets the same parent from this stack
 //! as from a `Registry`:
 //!
-//! - If a thread enters a span that it is already in, the new entry is a *duplicate*, and a duplicate is never the
-//!   current span.
+//! - If a thread enters a span that it is already in, the new entry is a *duplicate*, which is never the current span.
 //! - An exit removes the last entry of the span, even if it is not on top of the stack. If the thread is not in the
 //!   span, the exit does nothing.
 //! - The current span is the span of the innermost entry that is no duplicate. If this span is closed, the thread has
-//!   no current span. A span may close while a thread is in it. This happens if the guard of the enter is forgotten, or
-//!   is dropped on another thread, for example after an `.await`.
+//!   no current span.
+//!
+//! A span may close while a thread is in it, if the guard of the enter is forgotten, or dropped on another thread
+//! (after an `.await`).
 //!
 //! One rule differs. A span of a `RecorderSubscriber` closes with its last handle. In a `Registry`, a span stays open
 //! until its children have closed.
 //!
 //! The entries of closed spans do not accumulate. Such an entry is removed when it is on top. All such entries are
-//! removed when the stack is twice as long as after the previous removal. While a closed span is on top, the thread has
-//! no current span. This stays true after the removal, because the entry below gets the mark [`HIDDEN`].
+//! removed when the stack is twice as long as after the previous removal.
+//!
+//! While a closed span is on top, the thread has no current span. This stays true after the removal, because the entry
+//! below gets the mark [`HIDDEN`].
 
 mod entry;
 mod heap;
