@@ -89,7 +89,9 @@ fn judge_ring(
             continue;
         };
         let ext = PerfExt::from_words(descriptor.content_ext);
-        let Some(metadata) = candidates.get(&ext.span_id) else { continue };
+        let Some(known) = candidates.get(&ext.span_id) else { continue };
+        // The map entry may have been changing: a new id beside the call site of an earlier span.
+        let metadata = CALL_SITES.metadata(ext.call_site_id).unwrap_or(known);
         let Some(payload) = cursor.payload(&descriptor, &mut buffer).valid() else { continue };
         let met = directives.iter().filter(|of_spans| of_spans.fits_span(metadata));
         matches.add(ext.span_id, met.map(|of_spans| of_spans.conditions_met(metadata, payload)));

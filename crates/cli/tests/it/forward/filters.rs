@@ -145,7 +145,8 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
         ["shop", "sink", "later", "out.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
     let capture = |rings: &[&str], more: &[&str]| run!("capture", rings, "-o", &to, more);
     let refused = capture(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
-    let expected = "--type PARTS: there is no event of that name; there are EVERYTHING, NOTHING, ONLY_ARRAY, PART";
+    let expected =
+        "--type PARTS: there is no event of that name; there are RECORD_ERROR, EVERYTHING, NOTHING, ONLY_ARRAY, PART";
     assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
     capture(&[&shop], &["--type", "PART"]).fails(2, "there are no typed events here");
     assert!(!Path::new(&to).exists());
