@@ -1,9 +1,10 @@
-//! Captures: compressed files with the events of one or more rings. A capture takes the events that the rings hold
-//! when it begins, and the events that are recorded while it runs.
+//! Captures: compressed files of events of one or more rings. A capture takes what the rings hold when it begins, and
+//! what they record while it runs.
 //!
-//! [`capture`] writes one file, or several numbered files, from the rings of live or dead programs. [`CaptureFile`]
-//! reads such a file, even a truncated one, and trusts nothing in it. `docs/FORMAT.md`, "Capture file", describes the
-//! bytes.
+//! [`capture`] writes one or several files from the rings of live or dead programs.
+//!
+//! [`CaptureFile`] reads a file, even a truncated file, and trusts nothing in it. For the bytes, see "Capture file" in
+//! `docs/FORMAT.md`.
 //!
 //! Three kinds of threads make a capture, so that a slow disk or strong compression seldom delays the copying of
 //! events:

@@ -1,10 +1,11 @@
 //! The cost of a watcher that waits for triggers: `eventring capture --on`, beside a program that records a million
 //! span events a second.
 //!
-//! `cargo bench -p eventring-cli --bench watch` records in rounds, in each round first without and then with a watcher.
-//! A recording has one slow request, for which the watcher waits. Each round prints the watcher's memory and finds. The
-//! medians follow: what an event costs the program, and what the watcher takes of a processor. `-- --quick` takes half
-//! a minute. `docs/COST.md` explains the numbers.
+//! `cargo bench -p eventring-cli --bench watch` records in rounds, each first without and then with a watcher. The
+//! watcher waits for the one slow request of a recording.
+//!
+//! Each round prints the watcher's memory, and how often the watcher fired. The medians follow: an event's cost to the
+//! program, and the watcher's use of a processor. `-- --quick` takes half a minute. See `docs/COST.md`.
 
 #![allow(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Tests with "bombs": small capture files whose content is very large when it is decompressed. An export of a bomb
-//! must not take more memory than the documentation of [`export`] promises.
+//! Tests with "bombs": small capture files that are very large when they are decompressed. An export of a bomb must
+//! take no more memory than [`export`] promises.
 
 use crate::output::formats::{Format, export, export_files};
 use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt};

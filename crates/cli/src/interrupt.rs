@@ -1,5 +1,5 @@
-//! The handling of Ctrl-C, SIGTERM and SIGHUP. The first signal asks the verb to finish. The second signal ends the
-//! program immediately, unless the verb ends in several steps.
+//! Handles Ctrl-C, SIGTERM and SIGHUP. The first signal asks the verb to finish. The second signal ends the program
+//! immediately, unless the verb ends in several steps.
 
 use super::exit::Failure;
 use eventring::internal::shm;

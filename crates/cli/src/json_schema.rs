@@ -1,8 +1,10 @@
 //! `eventring VERB --json-schema`: the schemas of the `--json` output of all verbs.
 //!
-//! Each schema is made from the type that the verb prints, so schema and output cannot differ. If the output is JSON
-//! lines, the schema describes one line. The number at the end of `$id` is a version. It grows when a field is removed
-//! or changes its meaning, and not when a field is added.
+//! Each schema is made from the type that the verb prints, so schema and output cannot differ. For JSON lines, the
+//! schema describes one line.
+//!
+//! The number at the end of `$id` is a version. It grows when a field is removed or changes its meaning, not when a
+//! field is added.
 
 use super::exit::Exit;
 use crate::args::limit::Cut;

@@ -1,7 +1,7 @@
 //! The program `eventring`: one file, or folder, for each verb.
 //!
-//! Data goes to stdout, messages go to stderr. Each verb returns its exit code or an error. The module [`exit`] maps
-//! each error to an exit code.
+//! Data goes to stdout, messages go to stderr. Each verb returns its exit code, or an error that [`exit`] maps to an
+//! exit code.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

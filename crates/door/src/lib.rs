@@ -1,9 +1,10 @@
 //! Accepts connections for servers that read requests with `hyper`, and limits the connections that wait.
 //!
-//! An accepted connection waits at the [`Door`] until its server has checked the request and admits the connection. The
-//! number of waiting connections is limited, and each waits only a few seconds. If there are too many, or the system
-//! has no file descriptor left, the connection that has waited longest is closed. So connections without a request
-//! cannot exclude other clients.
+//! An accepted connection waits at the [`Door`] until its server has checked the request and admits the connection. A
+//! limited number of connections may wait, each at most 5 seconds.
+//!
+//! If too many connections wait, or the system has no file descriptor left, the connection that has waited longest is
+//! closed. So connections without a request cannot exclude other clients.
 
 #![forbid(unsafe_code)]
 

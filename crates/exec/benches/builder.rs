@@ -1,8 +1,8 @@
-//! How many events become blocks in a second of processor time: with everything wanted, with transactions, and with
-//! headers only. Other programs change the processor time little.
+//! A benchmark: how many events a [`BlockBuilder`] turns into blocks in one second of processor time. It measures three
+//! settings of [`Wanted`]: everything, transactions, and headers only.
 //!
-//! `cargo bench -p eventring-exec -- FILE` builds the blocks of a snapshot of execution events many times. Without
-//! `FILE`, it takes the snapshot in `tests/data`.
+//! `cargo bench -p eventring-exec -- FILE` builds the blocks of a snapshot many times. The default is the snapshot in
+//! `tests/data`.
 
 use eventring::reader::{Next, PayloadRead, Reader, Seek};
 use eventring_exec::{BlockBuilder, Wanted};

@@ -1,11 +1,13 @@
 //! Blocks, transactions and commit states from the execution events of event rings.
 //!
 //! A node that executes blocks records some thousand events for each block: the header, every transaction, receipt,
-//! log, call frame and access, and later the decisions of consensus. [`BlockBuilder`] makes [`Block`]s from the events,
-//! [`CommitTracker`] follows the blocks until they are final, and [`Blocks`] does both for a ring or a file.
+//! log, call frame and access, and later the decisions of consensus.
+//!
+//! [`BlockBuilder`] makes [`Block`]s from the events. [`CommitTracker`] follows blocks until they are final. [`Blocks`]
+//! combines the two for a ring or a file.
 //!
 //! For faulty events, [`BlockBuilder`] and [`Blocks`] return a [`Problem`], and never panic. A block with missing parts
-//! is returned, too, but is not marked as complete.
+//! is returned, but not marked as complete.
 //!
 //! | file | idea |
 //! |---|---|

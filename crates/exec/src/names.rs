@@ -1,5 +1,5 @@
-//! The names of the execution client's codes for the reasons why a block or transaction is invalid. The codes have
-//! changed between releases, and the schema hash does not cover them. So a code without a name is no error.
+//! Names of the execution client's codes for why a block or transaction is invalid. Codes change between releases
+//! without a new schema hash, so a code without a name is no error.
 
 /// Returns the name of a code of BLOCK_REJECT.
 #[must_use]

@@ -1,9 +1,11 @@
 //! Exports of captures to the formats of other tools, and summaries.
 //!
-//! [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
-//! [`export_files`] writes a trace that is a directory (Common Trace Format). [`summarize`] counts the spans of a
-//! capture. All formats show the same spans with the same times in nanoseconds, because each format uses
-//! [`SpanReplay`](eventring::tracing::SpanReplay), or the events that `SpanReplay` reads.
+//! - [`export`] writes a [`CaptureFile`] as a trace (Perfetto, Chrome), as folded stacks or as JSON lines.
+//! - [`export_files`] writes a trace that is a directory (Common Trace Format).
+//! - [`summarize`] counts the spans of a capture.
+//!
+//! All formats show the same spans with the same times in nanoseconds, because they use
+//! [`SpanReplay`](eventring::tracing::SpanReplay) or its events.
 //!
 //! | file | idea |
 //! |---|---|

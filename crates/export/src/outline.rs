@@ -1,6 +1,6 @@
-//! The first pass over a capture for a trace. It finds two facts about each slice: whether the slice nests (lies within
-//! the slices around it), and whether its end was lost. These facts are certain only at the end of the slice, but the
-//! second pass needs them at its start.
+//! The first pass over a capture for a trace. It finds whether each slice nests (lies within the slices around it), and
+//! whether its end was lost. The second pass needs these facts at the slice's start, but they are certain only at its
+//! end.
 //!
 //! The pass keeps at most one bit for each span slice or span, and a list of those that do not nest or have no end.
 

@@ -1,5 +1,5 @@
-//! A connection to a stream of NATS JetStream. The functions of this module block until the broker answers. The
-//! connection has a thread of its own.
+//! A connection to a stream of NATS JetStream, with its own thread. Each request to the broker blocks until the broker
+//! answers.
 
 use super::connect::{ANSWER_TIME, StreamOptions, first_connection, stream_of};
 use async_nats::Client;

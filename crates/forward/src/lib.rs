@@ -1,14 +1,16 @@
 //! Forwarding: events are sent to another host in batches, through a stream of NATS JetStream, and are captures there.
 //!
-//! A batch is a capture file of at most 1 MiB, which can be read alone. `docs/FORWARD.md` describes the format,
-//! subjects and headers of batches. [`forward`] sends the batches of one recorder, and [`Receiver`] makes a capture
-//! file from a stream. All state is in the NATS stream and in the receiver's file:
+//! [`forward`] sends the batches of one recorder, and [`Receiver`] makes a capture file from a stream. A batch is a
+//! capture file of at most 1 MiB. `docs/FORWARD.md` describes batches.
+//!
+//! All state is in the NATS stream and in the receiver's file:
 //!
 //! - A forwarder begins where the last batch of its subject ends. With each batch, the forwarder sends the sequence
-//!   number of the batch before. If that batch is no longer the last one of the subject, the broker refuses the new
-//!   batch. So no batch is stored twice or left out.
+//!   number of the batch before.
+//! - If that earlier batch is no longer the last one of the subject, the broker refuses the new batch. So no batch is
+//!   stored twice or left out.
 //! - A receiver writes the position of each batch in the stream into its file, and begins after the last position.
-//! - Events that were overwritten before they were forwarded become a gap with their exact seqnos, as in any capture.
+//! - Events that were overwritten before they were forwarded become a gap with their exact seqnos.
 //!
 //! While the broker cannot be reached, the events wait in their rings. The recording program never waits.
 //!

@@ -1,5 +1,5 @@
-//! The rings of a program. Each of the program's recorders has a separate forwarder. The forwarder of typed events also
-//! reads the program's rings of spans, to find the spans in which the events were recorded.
+//! The rings of a program. Each of its recorders has a separate forwarder. The forwarder of typed events also reads the
+//! rings of spans, to find the spans around the events.
 
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::Reader;

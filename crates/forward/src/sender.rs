@@ -1,5 +1,5 @@
-//! Sending a batch exactly once. Each batch names the previous batch. If the sender does not know whether a batch was
-//! stored, it asks the broker for the last batch.
+//! Sends a batch exactly once. If the sender does not know whether a batch was stored, it asks the broker for the last
+//! batch.
 
 use super::broker::{EventStream, NewBatch, NotPublished, StoredBatch};
 use super::watched::Watched;

@@ -1,9 +1,9 @@
 //! Blocks and logs for WebSocket clients: `eth_subscribe` of JSON-RPC, from execution events.
 //!
 //! [`Gateway`] sends the updates of [`Blocks`] to each subscription. A gap is reported, and the connection stays open.
-//! All clients share one history of updates, and each subscription has a position in this history. So a slow client
-//! delays nobody, and takes no more memory than a fast one. If a client falls too far behind, it gets a report of its
-//! losses.
+//!
+//! All clients share one history of updates, in which each subscription has a position. A slow client delays nobody,
+//! and takes no more memory than a fast client. A client that falls too far behind gets a report of its losses.
 //!
 //! The crate `eventring-door` accepts the connections, and tasks of `tokio` serve them.
 //!

@@ -1,9 +1,10 @@
 //! The present of a program, seen from outside: its open spans, and the rates of its spans and events.
 //!
-//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a span that
-//! was closed, a log record, a typed event, a loss, the end of a program, and a tick some ten times a second. Between
-//! the calls, [`LiveState`] has the open spans, and the counts of spans and events of the last seconds. The engine
-//! begins with the oldest events in the rings, so its state includes spans that were created before the engine began.
+//! [`Live`] reads the rings of running or dead programs, and calls a function with each [`Observation`]: a closed span,
+//! a log record, a typed event, a loss, the end of a program, and a tick some ten times a second.
+//!
+//! Between the calls, [`LiveState`] has the open spans, and the counts of spans and events of the last seconds. The
+//! engine begins with the oldest events in the rings, so its state includes spans that were created earlier.
 //!
 //! The memory of the engine is bounded ([`LiveOptions`]). If there is no room for a span or a name, it is only counted.
 //!

@@ -1,6 +1,5 @@
-//! Tests of the engine's memory. This memory must be as large after twenty minutes as after ten, and a million open
-//! spans must take no more than the options promise. The engine runs in a child process, so that only its memory is
-//! measured.
+//! Tests of the engine's memory. It must be as large after twenty simulated minutes as after ten, and a million open
+//! spans must take no more than the options promise. A child process runs the engine, so only its memory is measured.
 
 use super::conditions::ConditionSet;
 use super::fixture::{START, StreamFixture};

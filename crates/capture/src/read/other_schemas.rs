@@ -1,5 +1,5 @@
-//! Captures with perf rings (rings of spans) that an eventring with another schema recorded. Exports and summaries
-//! leave such rings out, but have all other rings of the capture.
+//! Perf rings (rings of spans) that an eventring with another schema recorded. Exports and summaries of a capture leave
+//! out only these rings.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::ring::CapturedRing;

@@ -1,6 +1,5 @@
-//! The time window of a selection. A window that lies before or after the capture is an error, so that a mistyped time
-//! does not look like an empty capture. A window inside the capture may have no events, because the program may have
-//! hung at that time.
+//! The time window of a selection. A window before or after the capture is an error, so that a mistyped time does not
+//! look like an empty capture. A window inside the capture may have no events.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::format::columns::PayloadsWanted;

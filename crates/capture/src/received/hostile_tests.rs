@@ -1,5 +1,5 @@
-//! Tests of batches with false accounts (counts of events), among the batches of a good stream. The receiver rejects
-//! the false batches, and accepts the good stream as if it had come alone.
+//! Tests of batches with false accounts (counts of events) in a good stream. The receiver rejects only the false
+//! batches.
 
 use super::tests::{open, rows};
 use super::{Added, ReceivedCapture};

@@ -1,15 +1,15 @@
 //! A capture file that grows by the batches that a receiver gets from a stream.
 //!
 //! After each batch, the receiver writes a *place*: a block with the batch's position in the stream, and with the
-//! *account* (the counts of events read and lost so far). If a receiver was killed and is started again, it truncates
-//! the file after the last place, and continues there. So each batch is in the file wholly or not at all. The receiver
-//! needs only the file to know where to continue.
+//! *account* (the counts of events read and lost so far).
 //!
-//! The receiver identifies events by their seqnos. It does not add an event that is in the file already. Events that
-//! are missing in the stream become a gap.
+//! A receiver that is started again truncates its file after the last place, and continues there. So each batch is in
+//! the file wholly or not at all.
 //!
-//! A receiver may begin new files. Each file can be read alone. All files together are one rotated capture. The account
-//! of a file counts only the events of this file.
+//! The receiver identifies events by their seqnos, and adds no event twice. Events that the stream lacks become a gap.
+//!
+//! A receiver may begin new files, which together are one rotated capture. Each file can be read alone. Its account
+//! counts only its own events.
 //!
 //! | file | idea |
 //! |---|---|

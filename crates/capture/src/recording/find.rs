@@ -1,5 +1,5 @@
-//! The search for spans and events of a capture that fulfil conditions. A first pass replays the whole capture before
-//! any event is returned, because the duration and the fields of a span are known only at its end.
+//! Finds the spans and events of a capture that fulfil conditions. A first pass over the capture ends before any event
+//! is returned, because a span's duration and fields are known only at its end.
 
 use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
 use super::entry::{EntryContent, RecordingEntry};

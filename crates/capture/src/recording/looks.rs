@@ -1,5 +1,5 @@
-//! Copies of the tables of the present in a capture. A capture may store such a copy, called a *look*, while it runs. A
-//! look shows which spans were open at its time, even if the events with which the spans began were lost.
+//! Copies of the *tables of the present* (which list what is open now) that a capture stores while it runs. A copy is
+//! called a *look*. The look shows which spans were open, even if their first events were lost.
 
 use super::consumer::ReplayConsumer;
 use super::parts::ReplayParts;

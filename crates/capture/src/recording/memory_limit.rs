@@ -1,13 +1,13 @@
 //! The limit on the memory that an export takes. Without this limit, a small file could fill the memory.
 //!
-//! An export keeps the open spans, a few milliseconds of the stream, and its results in memory. A file whose events are
-//! all alike can decompress to ten thousand times its size, and all its spans can be open. So each pass over a capture
-//! estimates how many bytes the pass keeps at present. If the estimate exceeds a limit, the export ends with an error.
-//! The limit grows with the size of the file. Real captures need less.
+//! An export keeps the open spans, a few milliseconds of the stream, and its results in memory. Even a small file can
+//! have very many open spans, because it can decompress to ten thousand times its size.
 //!
-//! Even for the smallest file the limit is several hundred megabytes, because a real file whose events are all alike is
-//! small, too. A thread that records a span each 30 ns records some 160,000 spans in the 5 milliseconds that an export
-//! keeps.
+//! So each pass over a capture estimates the bytes that it keeps. If the estimate exceeds a limit, the export ends with
+//! an error. The limit grows with the file. Real captures need less.
+//!
+//! The limit is at least 384 MiB. A thread that records a span each 30 ns may make a small file, but the 5 milliseconds
+//! that an export keeps have some 160,000 of its spans.
 
 use crate::error::{CaptureError, CaptureErrorKind};
 

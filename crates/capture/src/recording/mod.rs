@@ -1,7 +1,7 @@
 //! The decoded events of a recording. A recording is a capture, or rings.
 //!
-//! One engine ([`RecordingReplay`]) replays the spans of a recording and calls a consumer ([`ReplayConsumer`]) with
-//! each entry (an event or a loss). Exports, summaries, tables, OTLP messages and the live engine are such consumers.
+//! [`RecordingReplay`] replays the spans of a recording. It calls a consumer ([`ReplayConsumer`]) with each entry (an
+//! event or a loss). Exports, summaries, tables, OTLP messages and the live engine are consumers.
 //!
 //! | file | idea |
 //! |---|---|

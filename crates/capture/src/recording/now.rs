@@ -1,5 +1,5 @@
-//! The selection of live events, in the order of time. An event is tested with the facts that are known when the event
-//! is read. For example, later fields and the duration of an open span are not known then.
+//! The selection of live events, in the order of time. An event is tested with what is known when the event is read:
+//! without the later fields and the duration of an open span.
 
 use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds};
 use super::entry::RecordingEntry;

@@ -1,5 +1,5 @@
-//! The parts of a replay. A part follows something in addition to spans, for example tasks or blocks, if a consumer
-//! asks for the part. Other crates and programs may define parts.
+//! The parts of a replay. If a consumer asks for a part, the part follows something in addition to spans, for example
+//! tasks or blocks. Other crates may define parts.
 
 use super::entry::RecordingEntry;
 use super::tables::RecordingTables;

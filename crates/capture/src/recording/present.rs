@@ -1,5 +1,5 @@
-//! Turns *tables of the present* (which list what is open now) into records. A replay of these records has the same
-//! open spans, threads and tasks as the tables. So a replay needs no code for tables.
+//! Turns *tables of the present* (which list what is open now) into records. A replay of the records has the same open
+//! spans, threads and tasks.
 
 use super::entry::{EntryContent, RecordingEntry};
 use super::tables::RecordingTables;

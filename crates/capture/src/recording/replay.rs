@@ -1,5 +1,5 @@
-//! The engine of a replay. It replays the spans of a recording, counts events and losses, and calls a consumer with
-//! each entry and each ended span. One engine can read batch after batch, or rings that appear and end.
+//! The engine of a replay. It counts events and losses, and calls a consumer with each entry and each ended span. It
+//! can read batch after batch, or rings that appear and end.
 
 use super::consumer::{OverSpan, ReplayConsumer, ReplayNeeds, SpanOver};
 use super::counts::ReplayCounts;

@@ -1,5 +1,5 @@
-//! Gives a capture to a consumer: first what was open at the first look at the tables of the present, then the entries,
-//! and then what was open at the end of the capture.
+//! Gives a capture to a consumer: what was open at the first look at the tables of the present, then the entries, then
+//! what was open at the end.
 
 use super::consumer::ReplayConsumer;
 use super::counts::ReplayCounts;

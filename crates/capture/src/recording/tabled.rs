@@ -1,5 +1,5 @@
-//! The open spans of a recorder, from its *tables of the present* (which list what is open now). There may be a million
-//! open spans. So a span takes few words of memory, and its fields are read only when a caller asks for them.
+//! The open spans of a recorder, from its *tables of the present* (which list what is open now). A million spans may be
+//! open, so a span's fields are read only on request.
 
 use super::present;
 use crate::engine::fields_in_rings::FieldsInRings;

@@ -1,5 +1,5 @@
-//! The options that select events in `watch`, `capture`, `forward`, `export` and other verbs. Each option except
-//! `--type` becomes a condition, so the same code selects events of files, live rings and captures.
+//! The options with which verbs such as `watch` and `capture` select events. Each option except `--type` becomes a
+//! condition.
 
 use crate::condition::{Condition, EventSubject, NameKind, SeenContent, Truth};
 use eventring::schema::SchemaModel;

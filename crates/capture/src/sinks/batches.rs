@@ -1,9 +1,10 @@
 //! A capture into batches: whole capture files of limited size, each of which is sent before the next one begins.
 //!
-//! A batch is a file of a rotated capture, in memory. A batch can be read alone: it describes its rings, and has the
-//! table entries (call sites, threads) that its events may need. A batch ends with an exact account: the counts of
-//! events, and the last seqno of each ring. The next capture continues after these seqnos, even if the process that
-//! sent the batches was killed.
+//! A batch is a file of a rotated capture, in memory. It can be read alone: it describes its rings, and has the table
+//! entries (call sites, threads) that its events may need.
+//!
+//! A batch ends with an exact account: the counts of events, and the last seqno of each ring. The next capture
+//! continues after these seqnos, even if the sending process was killed.
 
 pub use crate::engine::start::{BatchStart, host_name};
 pub use crate::format::ring::{name_of, process_key};

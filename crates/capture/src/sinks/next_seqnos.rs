@@ -1,7 +1,7 @@
 //! The seqnos at which a capture continues in rings that were captured before. The earlier captures may be removed.
 //!
-//! The file `NAME.ends` is a capture without events: it describes the rings, and has the last captured seqno of each.
-//! Like any other capture, it is checked when it is read.
+//! The file `NAME.ends` is a capture without events. It describes the rings, and has the last captured seqno of each
+//! ring. It is checked like any capture.
 
 use crate::engine::start::next_seqnos_after;
 use crate::error::{CaptureError, CaptureErrorKind};

@@ -1,7 +1,7 @@
 //! Rolling captures. A rolling capture keeps only the last seconds. Files are cut from it while it continues.
 //!
-//! A rolling capture is a rotated capture into files without names, in memory or on a disk. The oldest files are
-//! removed. A cut (a file with the last seconds) is made only from complete files, so it never delays the capture.
+//! A rolling capture writes files without names, in memory or on a disk, and removes the oldest. A cut (a file with the
+//! last seconds) is made only from complete files, so it never delays the capture.
 
 use crate::engine::options::CaptureOptions;
 use crate::engine::run;

@@ -1,5 +1,6 @@
-//! The files of a capture. A capture writes one file, or a *rotation set*: numbered files, of which the oldest are
-//! removed. A capture may continue after the newest file of a rotation set, even if the earlier capture was killed. The
+//! The files of a capture: one file, or a *rotation set* (numbered files, of which the oldest are removed).
+//!
+//! A capture may continue after the newest file of a rotation set, even if the earlier capture was killed, because the
 //! files show up to which seqno each ring was captured.
 
 use crate::engine::options::CaptureOptions;

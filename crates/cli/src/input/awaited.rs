@@ -1,5 +1,5 @@
 //! The rings of a capture. Some rings may not exist yet when the capture begins. Each ring is opened when it is found,
-//! and stays open. So a ring can still be read after its program has ended and removed the ring's file.
+//! so the ring can be read even after its file was removed.
 
 use crate::exit::Exit;
 use crate::input::directories::instance_of;

@@ -1,5 +1,5 @@
-//! The writer of all output for people. It replaces control characters that come from a file, a ring or another
-//! process, so that they do not reach the terminal.
+//! Writes all output for people. Control characters from a file, a ring or another process are replaced before they
+//! reach the terminal.
 
 use super::paint::{BREAK, escape};
 use anstream::stream::RawStream;

@@ -1,8 +1,7 @@
 //! Blocks, transactions, receipts and logs as types of the alloy crates. This module needs the feature `alloy`.
 //!
-//! A conversion uses only values from the events, and guesses nothing. If a required value is missing, or a number does
-//! not fit its type, the conversion returns a [`ConversionError`] with the found and the expected value. A conversion
-//! never panics.
+//! A conversion uses only values from the events, and never panics. If a required value is missing, or a number does
+//! not fit its type, the conversion returns a [`ConversionError`] with the found and the expected value.
 //!
 //! ```
 //! use eventring_exec::{Block, Outcome, alloy};

@@ -1,8 +1,7 @@
 //! The header of an EVCAP_01 file, and its sections.
 //!
-//! There are two headers with the same magic. The reader distinguishes them by the word at byte 8. In the first header
-//! (SDK 1.1), this word is the offset of the section table. In the second header (archives), this word holds counts,
-//! which are no valid offset.
+//! Two headers have the same magic, and differ in the word at byte 8. In the first header (SDK 1.1), this word is the
+//! offset of the section table. In the second header (archives), this word holds counts, which are no valid offset.
 
 use eventring_capture::{CaptureError, CaptureErrorKind};
 use std::fmt;

@@ -1,9 +1,9 @@
 //! The way of events from the ring to the disk and to an answer: what it costs, and what is lost.
 //!
-//! `cargo bench -p eventring-export --bench pipeline` prints a table and writes `pipeline.json` into `crates/export`,
-//! an object of names and numbers. With `-- --quick` it takes about two minutes. Recording, capturing and exporting run
-//! in separate processes. The load is also recorded with LTTng if LTTng is installed. (`benches/lttng.sh` installs it
-//! if the user is root.) `docs/COST.md` explains the numbers.
+//! `cargo bench -p eventring-export --bench pipeline` prints a table, and writes `pipeline.json` into `crates/export`.
+//! `-- --quick` takes about two minutes. See `docs/COST.md`.
+//!
+//! LTTng records the load, too, if it is installed. As root, `benches/lttng.sh` installs LTTng.
 
 #![allow(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! Traces as JSON for Chrome's trace viewer.
 //!
 //! Times are microseconds since the first event, with the nanoseconds as decimals. Times since the epoch would not be
-//! exact, because many JSON parsers use doubles. `otherData.base_epoch_ns` is the time of the first event.
+//! exact in parsers that use doubles. `otherData.base_epoch_ns` is the time of the first event.
 
 use super::json::JsonText;
 use super::trace_writer::{Alert, FlowEnds, Label, SliceId, TraceWriter, Track, TrackId, TrackKind};

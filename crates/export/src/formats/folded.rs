@@ -1,5 +1,5 @@
-//! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds: `program;request;query
-//! 1234`. The number can have another meaning, for example a count of instructions (see `Weight`).
+//! Folded stacks. Each line has the names of a stack of spans, and a self time in nanoseconds:
+//! `program;request;query 1234`. A `Weight` can replace the time, for example a count of instructions.
 
 use crate::kernel_sums::KernelSums;
 use crate::names::{Names, SharedNames};

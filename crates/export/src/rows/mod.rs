@@ -1,7 +1,7 @@
 //! The content of recordings as rows: one struct for each kind of row, with its columns.
 //!
-//! JSON lines and tables (Parquet, Arrow, Python) are made from the rows of this module, so a column has the same name
-//! and value in each format. A row passes its columns to a [`Columns`], which writes each [`Cell`] in its format.
+//! JSON lines and tables (Parquet, Arrow, Python) are made from these rows, so a column has the same name and value in
+//! each format. A row passes its columns to a [`Columns`], which writes each [`Cell`].
 
 mod cell;
 mod log;

@@ -1,6 +1,5 @@
-//! The slices of the open spans of one process, for JSON lines. A span's slices are kept until the span ends and its
-//! line is written. Most slices take only 16 bytes, because a task of an async program can have many slices. If a span
-//! has too many, each further slice gets a separate line when it ends.
+//! The slices of the open spans of one process, for JSON lines. A span's slices are kept until its line is written.
+//! After a span's first 4,096 slices, each further slice gets a separate line.
 
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{Catalog, IdMap, RawRecord, SpanId, SpanReplay, SpanStep, Thread, ThreadKey};

@@ -1,6 +1,5 @@
-//! Counters that are computed from all events: the number of events, the rate at which they filled their rings, the
-//! number of open spans, and the executed instructions. Only a trace that shows threads and spans (`View::Both`) has
-//! these counters.
+//! Counters that are computed from all events: events, the rate at which they fill their rings, open spans, and
+//! executed instructions. Only traces of threads and spans (`View::Both`) have these counters.
 
 use super::{TraceBuilder, TrackKey};
 use eventring::reader::Descriptor;

@@ -1,6 +1,5 @@
 //! Instants of spans (log records, typed events and others) that are not drawn yet. Events of different rings can be a
-//! few nanoseconds out of order. So the slice that contains an instant may begin or end later in the stream than the
-//! instant. Each instant is held until the stream is a few milliseconds further.
+//! few nanoseconds out of order, so each instant is held until the stream is a few milliseconds further.
 
 use super::Args;
 use eventring::tracing::{CallSite, GRACE_NANOS, SpanId, Thread, ThreadKey};

@@ -1,5 +1,5 @@
-//! Tasks of an executor. Each living task gets a track, with the task's phases as slices. The times in which workers
-//! are parked are slices, too.
+//! Tasks of an executor. Each living task gets a track with its phases as slices. The times in which workers are parked
+//! are slices, too.
 
 use super::{Args, Label, TraceBuilder, TrackKey};
 use crate::args::ArgValue;

@@ -1,5 +1,4 @@
-//! Conditions that are tested on each occurrence. An occurrence is, for example, a log record, the end of a program, or
-//! the moment at which an open span reaches an age.
+//! Conditions that are tested on each occurrence, for example when a program ends, or when an open span reaches an age.
 //!
 //! | file | idea |
 //! |---|---|

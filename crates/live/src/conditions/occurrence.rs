@@ -1,5 +1,5 @@
-//! Occurrences, on which conditions are tested. An occurrence is an observation, an open span that has reached an age,
-//! a phase of a task, or a signal. It also has the state of the engine.
+//! Occurrences, on which conditions are tested: an observation, an open span that has reached an age, a phase of a
+//! task, or a signal. Each occurrence has the state of the engine.
 
 use crate::core::series::{SeriesKind, SeriesView};
 use crate::observation::{ClosedSpan, Observation};

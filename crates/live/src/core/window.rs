@@ -1,8 +1,8 @@
 //! Counts and durations in the last seconds.
 //!
-//! Time is divided into grains of 200 ms, and each window of time into a few slices of one or more grains. A new
-//! occurrence is counted only in the current grain. When a grain ends, its counts are added to the newest slice of each
-//! window. When a new slice begins, the oldest slice is dropped.
+//! Time is divided into grains of 200 ms, and each window of time into a few slices of one or more grains. An
+//! occurrence is counted only in the current grain. When a grain ends, its counts are added to the newest slice. A new
+//! slice replaces the oldest slice.
 
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;

@@ -2,8 +2,9 @@
 //! all events.
 //!
 //! One reading of the tables is called a *look*. A condition on open spans or tasks names an age, such as `open > 5s`.
-//! A look finds the spans and tasks that have reached this age since the previous look. The engine makes records of
-//! these spans and tasks, and replays the records like events. So the conditions need no second kind of test.
+//! A look finds the spans and tasks that have reached this age since the previous look.
+//!
+//! The engine replays these spans and tasks as records, like events.
 
 use crate::options::PresentAges;
 use eventring::now::{NowReader, Present, SpanCell};

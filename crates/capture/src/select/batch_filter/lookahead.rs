@@ -1,5 +1,5 @@
-//! Finds the events with which spans begin, in one shard (ring) of a recorder. One search covers the events that are
-//! not copied yet, another one the events before the first copied event.
+//! Finds the events with which spans begin, in one shard (ring) of a recorder: events that are not copied yet, and
+//! events before the first copied event.
 
 use eventring::reader::{Cursor, Descriptor, Next, Seek};
 use eventring::schema::EventType as _;

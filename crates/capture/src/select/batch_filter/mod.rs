@@ -1,5 +1,5 @@
-//! The filter of a capture: it decides which events the capture leaves out. Captures into files and into batches both
-//! use it. The events that are left out become gaps, with a cause of their own, so the counts of events stay exact.
+//! The filter decides which events a capture leaves out. These events become gaps with a cause of their own, so the
+//! counts of events stay exact.
 //!
 //! Each recorder of the capture is filtered separately, because types, call sites and spans belong to one recorder.
 //!

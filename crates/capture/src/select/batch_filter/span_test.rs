@@ -1,7 +1,7 @@
 //! Tests of the events of one recorder during copying.
 //!
-//! A span is tested when it begins, with the fields that it has then, because the capture cannot wait for the end of
-//! the span. If the span fulfils the condition, all events in the span are kept.
+//! A span is tested when it begins, with the fields that it has then, because the capture cannot wait for its end. If
+//! the span fulfils the condition, all events in it are kept.
 
 use crate::condition::{Condition, EventSubject, SeenContent, Truth, TypedContent};
 use crate::select::events::{EventSelection, fits_each};

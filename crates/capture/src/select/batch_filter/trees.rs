@@ -1,9 +1,10 @@
 //! The trees of spans of one perf recorder. The decision about the root of a tree holds for all spans of the tree, on
 //! all threads and shards.
 //!
-//! A span and its parent may be in different shards, and the span's shard may be copied first. Then the filter reads
-//! ahead in all shards. It finds the parent there, because the parent was recorded before its children. Some spans may
-//! already be open when a capture begins. So the filter first reads the older events that the rings still have.
+//! A span and its parent may be in different shards. If the span's shard is copied first, the filter reads ahead in all
+//! shards to find the parent, which was recorded earlier.
+//!
+//! Some spans may be open when a capture begins, so the filter first reads the older events in the rings.
 
 use super::lookahead::{Lookahead, read_past};
 use super::sample::TreeSample;

@@ -1,5 +1,5 @@
-//! A program and its child processes, and the rings that these processes have mapped. So a verb finds a program's rings
-//! even if the program has no server (a thread that hands out the rings).
+//! A program, its child processes, and the rings that they have mapped. A verb finds these rings even if the program
+//! has no server (a thread that hands out rings).
 
 use super::process;
 use super::program::is_numbered;

@@ -1,10 +1,14 @@
 //! The process that writes a ring, as a process id of this process's pid namespace.
 //!
-//! A ring holds the process id of its writer in the writer's pid namespace. The ring may be hostile, so the id alone is
-//! not trusted. A process is the writer if it has the ring mapped for writing, and if its id, its namespace and its
-//! start time are those in the ring. (A later process with the same id has another start time.) If another
-//! implementation made the ring, it holds no process id. Then the writer is the process that holds the ring's lock and
-//! has the ring mapped for writing.
+//! A ring holds the process id of its writer in the writer's pid namespace. The ring may be hostile, so a process is
+//! the writer only if two conditions hold:
+//!
+//! - The process has the ring mapped for writing. If this user may not see the mappings, the process must hold the
+//!   ring's lock instead.
+//! - The id, namespace and start time of the process are those in the ring.
+//!
+//! A ring of another implementation holds no process id. Its writer is the process that holds the ring's lock and has
+//! the ring mapped for writing.
 
 use super::process;
 use crate::exit::{Exit, Failure};

@@ -1,5 +1,5 @@
-//! Open files of running programs that have no name in a directory: rings whose names were removed, and notes in which
-//! a program says why it records nothing.
+//! Open files of running programs without a name in a directory: rings whose names were removed, and notes that say why
+//! a program records nothing.
 
 use crate::input::programs::process;
 use crate::text::format::one_line;

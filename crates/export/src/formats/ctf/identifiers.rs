@@ -1,8 +1,7 @@
 //! The names of fields in metadata.
 //!
-//! A name in the metadata has only ASCII letters, digits and `_`. Each name gets an additional `_` at its start,
-//! because a keyword or a name that begins with a digit is not valid. Readers remove this `_`. (LTTng writes names in
-//! the same way.)
+//! A name in the metadata has only ASCII letters, digits and `_`. Each name begins with an additional `_`, because a
+//! keyword or a leading digit is not valid. Readers remove this `_`.
 
 use std::collections::{HashMap, HashSet};
 

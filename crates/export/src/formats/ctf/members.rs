@@ -1,7 +1,7 @@
 //! The fields of events. The number and types of some events' fields are known only when the event is written.
 //!
-//! All events whose fields have the same names and types have the same class. So the names and types of the fields are
-//! the key of the class. The metadata of a new class is made from its key.
+//! Events whose fields have the same names and types have the same class. The metadata of the class is made from these
+//! names and types.
 
 use super::identifiers::Identifiers;
 use super::metadata::put_text;

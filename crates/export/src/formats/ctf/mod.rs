@@ -1,5 +1,5 @@
 //! Traces of the Common Trace Format, version 1.8 (<https://diamon.org/ctf/v1.8.3/>): a directory with the text
-//! `metadata`, and a file for each stream of events. babeltrace2, Trace Compass and other programs read such traces.
+//! `metadata`, and a file for each stream of events.
 //!
 //! | file | idea |
 //! |---|---|

@@ -1,8 +1,7 @@
 //! The streams of a ring.
 //!
 //! The times in a stream never decrease. The times in a ring may decrease: if threads share the ring, an event with an
-//! earlier time may get a later seqno. Such an event is written to another stream of the ring. Readers merge the
-//! streams, so they read all events in the order of time.
+//! earlier time may get a later seqno. This event is written to another stream. Readers merge the streams by time.
 
 use super::stream::{PacketHead, Stream};
 use crate::formats::files::ExportFiles;

@@ -1,9 +1,8 @@
 //! The colours of losses and of log records in the Perfetto UI.
 //!
-//! A trace cannot name a colour. The UI (v52) computes the colour of a slice from a hash of its correlation id. Without
-//! a correlation id, the UI hashes the slice's name without the digits. So losses and log records get correlation ids
-//! whose hash gives a suitable colour. Only losses, errors and warnings get bright colours. The test below contains the
-//! hash function of the UI.
+//! A trace cannot name a colour. The UI (v52) computes a slice's colour from a hash of its correlation id, or, without
+//! this id, of its name without digits. So losses and log records get ids whose hash gives a suitable colour. Only
+//! losses, errors and warnings get bright colours.
 
 use crate::formats::trace_writer::Alert;
 

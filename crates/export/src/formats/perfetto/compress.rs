@@ -1,5 +1,5 @@
-//! Compressed packets. Most packets of a trace are inside other packets: a packet with the field `compressed_packets`
-//! contains many compressed packets. Separate threads compress the packets.
+//! Compressed packets. Separate threads compress most packets of a trace, into the field `compressed_packets` of other
+//! packets.
 
 use super::fields;
 use super::wire::{begin, bytes, end};

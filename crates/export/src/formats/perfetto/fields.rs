@@ -1,5 +1,5 @@
-//! The numbers of the fields that this program writes without `prost`, from `perfetto/trace/trace_packet.proto` and the
-//! files that it imports. A constant has the name of its field, unless its comment gives another name.
+//! The numbers of the fields that this program writes without `prost`, from `perfetto/trace/trace_packet.proto` and its
+//! imports. A constant has the name of its field, unless its comment gives another name.
 
 // Fields of `Trace`.
 pub(super) const PACKET: u32 = 1;

@@ -1,5 +1,5 @@
-//! Interned texts. A text that repeats is written to a packet sequence once, with a number, and later packets of the
-//! sequence refer to it by this number.
+//! Interned texts. A text that repeats is written to a packet sequence once, with a number. Later packets of the
+//! sequence refer to the number.
 
 use super::fields;
 use super::wire::{begin, bytes, end, uint};

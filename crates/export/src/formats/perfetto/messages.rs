@@ -1,6 +1,5 @@
-//! The messages of a Perfetto trace that `prost` encodes. The field numbers are those of
-//! `perfetto/trace/trace_packet.proto` and the files that it imports. Only the fields that eventring writes are
-//! declared.
+//! The messages of a Perfetto trace that `prost` encodes, with only the fields that eventring writes. The field numbers
+//! are those of `perfetto/trace/trace_packet.proto` and its imports.
 
 use prost::Message;
 

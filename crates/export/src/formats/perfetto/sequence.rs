@@ -1,5 +1,5 @@
-//! Packet sequences. A sequence has a default track, interned texts and an incremental clock. So a packet of the
-//! default track need not name its track, and each packet holds only the time since the packet before.
+//! Packet sequences. A sequence has a default track, interned texts and an incremental clock. So a packet holds only
+//! the time since the packet before, and names its track only if this track is not the default one.
 
 use super::fields;
 use super::intern::Interner;

@@ -1,5 +1,5 @@
-//! The arguments of blocks, transactions and commit states: values from events, "not seen" for events that are missing,
-//! and counts of events that are not drawn as slices of their own.
+//! The arguments of blocks, transactions and commit states: values from events, "not seen" for missing events, and
+//! counts of events that have no slices.
 
 use super::collected::{Collected, Part};
 use crate::args::{ArgValue, Args};

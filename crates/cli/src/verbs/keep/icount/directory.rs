@@ -1,5 +1,5 @@
 //! The temporary directory of a run of `icount`, with the program's rings and the report of QEMU's plugin. It is
-//! removed at the end of the run, or from `/dev/shm` by the next run if `eventring` was killed.
+//! removed at the end of the run. If `eventring` was killed, the next run removes it from `/dev/shm`.
 
 use crate::exit::Failure;
 use rustix::fs::{Mode, OFlags};

@@ -1,5 +1,5 @@
-//! The stacks of threads that are in open spans. For a running program, these are the stacks at this moment. For a
-//! capture, these are the stacks of the last samples.
+//! The stacks of threads that are in open spans: for a running program at this moment, for a capture at the last
+//! samples.
 
 use crate::text::paint::DIM;
 use crate::text::perf::thread_label;

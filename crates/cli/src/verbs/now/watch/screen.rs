@@ -1,5 +1,5 @@
-//! The thread that writes to the terminal. A slow terminal does not delay the reading of rings. If there is no room for
-//! further lines, they are dropped and counted.
+//! The thread that writes to the terminal, so that a slow terminal does not delay the reading of rings. Events for
+//! which there is no room are dropped and counted.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};

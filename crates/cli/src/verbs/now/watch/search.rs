@@ -1,5 +1,5 @@
-//! The search for events of a capture that fulfil a condition. Each event is tested alone, without other events. So the
-//! search may skip blocks in which no event can fulfil the condition, and still finds all events.
+//! The search for events of a capture that fulfil a condition. Each event is tested alone, so blocks in which no event
+//! can fulfil the condition may be skipped.
 
 use super::json::JsonLines;
 use super::rings::{NextItem, Rings};

@@ -1,12 +1,13 @@
 //! The rules about which requests the server accepts.
 //!
-//! Any program and any web page on this machine can send requests to a port of 127.0.0.1. TCP does not show which user
-//! sent a request. So a request must have a secret token, and must come from our own page. The server checks three
-//! parts of a request:
+//! Every program and web page on this machine can send requests to a port of 127.0.0.1. TCP does not show which user
+//! sent a request. So a request must have a secret token.
+//!
+//! A page of another origin can only lead the browser to the start page. The server checks:
 //!
 //! - **Token**: other users, and pages of another origin, do not know it.
 //! - **Host**: if the name of a hostile page leads to 127.0.0.1 (DNS rebinding), the browser sends that name.
-//! - **Origin** and **Sec-Fetch-Site** show whether a request comes from a page of another origin.
+//! - **Origin** and **Sec-Fetch-Site** show whether a page of another origin sent the request.
 
 use hyper::{HeaderMap, Method, Request, StatusCode};
 

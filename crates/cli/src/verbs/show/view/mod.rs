@@ -1,8 +1,7 @@
 //! `eventring view`.
 //!
 //! A server on 127.0.0.1 serves a start page at once, which shows the progress. Meanwhile a thread converts the capture
-//! into a trace, in a file without a name. When the trace is complete, the server serves the trace and the UI. Because
-//! the trace is a file, the server knows its size and can send it several times.
+//! into a trace. Then the server serves the trace and the UI.
 
 mod args;
 mod browser;

@@ -1,5 +1,5 @@
-//! The commands that run after files are written (`--exec`). At most a few commands run at the same time. They delay
-//! neither the watch of the conditions nor the writing of files.
+//! The commands that run after files are written (`--exec`), at most four at a time. The commands delay neither the
+//! watch nor the writing of files.
 
 use super::shared::{ActionEnd, ActionState, PENDING_MAX, WriterMessage};
 use crate::text::format::duration;

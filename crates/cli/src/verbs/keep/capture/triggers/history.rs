@@ -1,9 +1,10 @@
 //! The events from which files are cut.
 //!
-//! The events are copied all the time if the conditions need every event, if the user reserves space for copied events,
-//! or if the kernel's events are recorded. Otherwise the watch reads only the *tables of the present* (lists of open
-//! spans and tasks). Then copying begins when a condition fires, and the file begins with the events that the rings
-//! still hold.
+//! Events are copied all the time if the conditions need every event, the user reserves space for copied events, or the
+//! kernel's events are recorded.
+//!
+//! Otherwise the watch reads only the *tables of the present* (lists of open spans and tasks). Copying begins when a
+//! condition fires, and the file begins with the events that the rings still hold.
 
 use eventring::reader::Reader;
 use eventring_capture::{CaptureError, CaptureSummary, NextRing, RollingCapture, RollingOptions};

@@ -1,5 +1,4 @@
-//! The lines that a watch shows on stderr. A separate thread writes them. If nobody reads stderr (a stopped terminal, a
-//! full pipe), only this thread waits, and the watch continues.
+//! The thread that writes the lines of a watch to stderr. If nobody reads stderr, only this thread waits.
 
 use crate::input::reading::spinner;
 use crate::text::format::counted;
