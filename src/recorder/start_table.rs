@@ -13,8 +13,9 @@ use crate::ring::memory::RingMemory;
 use crate::ring::start_table;
 
 impl Core {
-    /// Stores the record of a start that is about to be committed. So a reader that sees the event, or a later event
-    /// with its tag, also sees the record.
+    /// Stores the record of a start that is about to be committed. A reader that sees the event, or a later event with
+    /// its tag, also finds the record, with two exceptions: the table could not take the record (see
+    /// [`start_table::put`]), or a later record has replaced it.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_start_record(&self, claim: &Claim<'_>, fields: &DescriptorFields) {

@@ -1,5 +1,6 @@
 //! Handles Ctrl-C, SIGTERM and SIGHUP. The first signal asks the verb to finish. The second signal ends the program
-//! immediately, unless the verb ends in several steps.
+//! immediately, unless the verb ends in several steps. Even then, if the program has not noticed a signal for a second,
+//! the next signal ends it.
 
 use super::exit::Failure;
 use eventring::internal::shm;

@@ -50,8 +50,8 @@ impl PerfRecorder {
     /// The trigger is recorded whatever the filter says, but only while the recorder is switched on. It does not go to
     /// other subscribers or layers. In a forked child this function does nothing.
     ///
-    /// A program that has rings of typed events and no perf recorder declares an event type named `TRIGGER`, which
-    /// serves the same purpose.
+    /// A program that has rings of typed events and no perf recorder declares an event named `TRIGGER`, which serves
+    /// the same purpose.
     ///
     /// ```
     /// use eventring::tracing::PerfRecorder;

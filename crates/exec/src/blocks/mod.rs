@@ -60,10 +60,10 @@ impl Blocks {
         Ok(Self::of_events(ExecEvents::of_ring(reader)?, wanted))
     }
 
-    /// Reads a capture. If it has several rings of execution events, the first one is read.
+    /// Reads a capture. If it has several rings of execution events, they are read one after the other.
     ///
     /// # Errors
-    /// The capture has no ring of execution events, or the schema of the first one is not known.
+    /// The capture has no ring of execution events, or the schema of one is not known.
     pub fn of_capture(file: &CaptureFile, wanted: Wanted) -> Result<Self, UnknownSchema> {
         Ok(Self::of_events(ExecEvents::of_capture(file)?, wanted))
     }

@@ -126,7 +126,8 @@ impl Cursor {
     ///
     /// A gap with the cause [`GapCause::Skipped`] comes at once if the cursor knows that the seqno was handed out, for
     /// example because a newer event existed at the last [`Self::seek`]. Otherwise the first calls return
-    /// [`Next::NotReady`], until about 100 µs have passed.
+    /// [`Next::NotReady`], until about 100 µs have passed. The cursor reads the clock only at every 16th call that
+    /// finds no event, and the 100 µs begin at the first of these readings.
     ///
     /// In a sparse file, an event that was recorded since the last [`Self::seek`] may need a second call to be found.
     ///

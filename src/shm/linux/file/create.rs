@@ -3,7 +3,7 @@
 //! 1. This process makes the temporary file `<name>.~<pid>` (ten digits) with `O_EXCL`, locks it, gives it the sticky
 //!    bit, and allocates all its memory. The sticky bit is the mark of unfinished files: no ring in use has it.
 //! 2. The caller fills the file.
-//! 3. The file gets its final permissions, and is renamed to `<name>` if no file has this name.
+//! 3. The file gets its final permissions, but keeps the mark. It is renamed to `<name>` if no file has this name.
 //! 4. If a file has the name already, the lock of that file decides:
 //!    - If the lock is held, the ring has an owner, and the error names the owner's process.
 //!    - If the lock is free, the file is stale. This process locks it, checks that the name still leads to it, and

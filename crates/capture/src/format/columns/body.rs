@@ -3,8 +3,9 @@
 //!
 //! The head holds these numbers. A *group* is all events of one type.
 //!
-//! - A number of seven bits. Bits 0 to 3 show which extension words hold ids. Bits 4 to 6 are 0, or one more than the
-//!   index of the word that *goes with an id* (mostly equal in all events of the id).
+//! - A number of seven bits. Bits 0 to 3 show which extension words hold ids. Bits 4 to 6 name one more extension word,
+//!   by its index plus one: the word that *goes with an id*. In events that have the same id, this word mostly has the
+//!   same value, so it is written as a difference (exclusive or). Bits 4 to 6 are 0 if the block has no such word.
 //! - The time of the first event (0 if there are no events).
 //! - The number of events, of gaps, and of groups.
 //! - For each group: its event type, its number of events, its number of fields, and the width of each field.

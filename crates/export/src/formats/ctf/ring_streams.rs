@@ -2,6 +2,9 @@
 //!
 //! The times in a stream never decrease. The times in a ring may decrease: if threads share the ring, an event with an
 //! earlier time may get a later seqno. This event is written to another stream. Readers merge the streams by time.
+//!
+//! A ring has at most 16 streams. If a damaged ring needs more, an event that fits no stream gets a later time: the
+//! earliest last time of the streams. An event after the year 2262 gets an earlier time.
 
 use super::stream::{PacketHead, Stream};
 use crate::formats::files::ExportFiles;
