@@ -120,6 +120,7 @@ impl Selection {
             || !self.rings.is_empty()
             || !self.events.each().is_empty()
             || self.events.condition.is_some()
+            || !self.events.types.is_empty()
     }
 
     pub(crate) fn is_whole(&self) -> bool {

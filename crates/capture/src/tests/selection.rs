@@ -456,6 +456,8 @@ fn a_loss_is_in_each_window_in_which_it_may_have_happened() {
 fn a_part_says_whether_it_may_cut_spans_and_keeps_its_rings_and_window_without_the_rest() {
     let rings = Selection::new().ring("shop");
     assert!(rings.cuts_spans() && Selection::new().to_epoch_nanos(1000).cuts_spans());
+    let of_type = EventSelection { types: vec!["SPAN_NEW".to_owned()], ..EventSelection::default() };
+    assert!(Selection::new().events(of_type).cuts_spans());
     assert!(Selection::new().thread("main").cuts_spans() && !Selection::new().span("query").cuts_spans());
     let window = rings.clone().from_epoch_nanos(1000).to_epoch_nanos(2000);
     assert_eq!(window.clone().span("query").thread("main").rings_and_window(), window);

@@ -137,7 +137,7 @@ fn run_to_directory(args: &Args, output: &Path) -> anyhow::Result<Exit> {
 
 /// Reports a finished export, and returns the exit code.
 fn conclude(args: &Args, output: &Path, saved: &Saved, summary: &ExportSummary) -> anyhow::Result<Exit> {
-    report(args, output, summary)?;
+    report(args, output, summary, saved.is_cut)?;
     let exit = saved.report(&args.saved.names, &summary.problems, &summary.payload_losses);
     Ok(exit.or_if(args.strict && MissingEvents::from(summary).is_loss(), Exit::Lost))
 }
@@ -173,7 +173,7 @@ pub(crate) struct Exported<'a> {
     problems: &'a [String],
 }
 
-fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result<()> {
+fn report(args: &Args, output: &Path, summary: &ExportSummary, is_cut: bool) -> anyhow::Result<()> {
     if args.json {
         let (file, problems) = (output.to_string_lossy(), &*summary.problems);
         let exported = Exported { file, counts: summary, lost_payloads: summary.lost_payloads(), problems };
@@ -184,8 +184,9 @@ fn report(args: &Args, output: &Path, summary: &ExportSummary) -> anyhow::Result
     if summary.slices != summary.spans {
         parts.push(format!("entered {}", counted(summary.slices, "time", "times")));
     }
+    let open = if is_cut { "still open, or their end is not selected" } else { "still open" };
     let counts = [
-        (summary.open_spans, "still open", "still open"),
+        (summary.open_spans, open, open),
         (summary.lost_ends, "whose end may be lost", "whose end may be lost"),
         (summary.events, "log record", "log records"),
         (summary.typed_events, "typed event", "typed events"),

@@ -17,6 +17,11 @@ fn one_of_a_thing_has_its_singular_and_the_entries_of_a_span_are_counted_beside_
     let (said, _) = exported.err.split_once(" written to ").unwrap();
     assert_eq!(said, "1 span, entered 3 times, 1 still open, 1 log record");
     drop(span);
+    let part = run!("export", &capture, "--format", "chrome", "-o", &trace, "-f", "--type", "SPAN_NEW");
+    let (said, _) = part.err.split_once(" written to ").unwrap();
+    assert!(said.contains("1 still open, or their end is not selected"), "{said}");
+    let ends = run!("summary", &capture, "--type", "SPAN_NEW").ends(0);
+    assert!(ends.out.contains("open, or their end is not selected"), "{ends:?}");
 }
 
 #[test]
@@ -102,4 +107,16 @@ fn one_event_is_never_spoken_of_as_of_several() {
     for wrong in ["1 span were", "(1 events, 2 spans)", "1 event more were left out", "1 event have lost"] {
         assert!(plural_of_one(wrong).is_some(), "{wrong}");
     }
+}
+
+#[test]
+fn a_field_that_was_cut_is_shown_as_cut_whether_or_not_its_length_is_known() {
+    let (_dir, [ring]) = places(["shop"]);
+    let recorder = spans_in(&ring).keep(true).build().unwrap();
+    in_recorder(recorder, || info!("{}", "x".repeat(5000)));
+    run!("watch", &ring, "--last", "1").shows(r#"cut=message="?" "#);
+    assert_eq!(
+        run!("watch", &ring, "--last", "1", "--json").json_lines()[0]["payload"]["cut"],
+        json!({"message": null})
+    );
 }

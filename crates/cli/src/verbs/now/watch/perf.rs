@@ -27,16 +27,16 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
                 out.push(("kind", text("scope")));
             }
             out.push(("parent", span(*parent)));
-            push_fields(&mut out, fields);
+            push_fields(&mut out, fields, whole);
         }
-        PerfContent::SpanRecord { fields, .. } => push_fields(&mut out, fields),
+        PerfContent::SpanRecord { fields, .. } => push_fields(&mut out, fields, whole),
         PerfContent::Event { call_site: site, fields, .. } => {
             if whole {
                 // All events of the `log` crate share one call site, so each event's own place in the source is added
                 // here.
                 place(&mut out, site);
             }
-            push_fields(&mut out, fields);
+            push_fields(&mut out, fields, whole);
         }
         PerfContent::SpanExit { flags, .. } => {
             if record.content.closes_span() {
@@ -104,10 +104,10 @@ pub(super) fn site(content: &PerfContent) -> Option<&CallSite> {
     }
 }
 
-fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
+fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields, whole: bool) {
     let values = fields.values.iter().map(|field| (&*field.name, field_value(&field.value))).collect();
     out.push(("fields", Value::Struct(values)));
-    let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?)))).collect();
+    let cut: Vec<_> = fields.values.iter().filter_map(|field| Some((&*field.name, cut(field.cut?, whole)))).collect();
     if !cut.is_empty() {
         // The struct `cut` has an entry for each field that the recorder cut. The values themselves are in `fields`.
         out.push(("cut", Value::Struct(cut)));
@@ -123,12 +123,14 @@ fn push_fields<'r>(out: &mut Vec<(&'r str, Value<'r>)>, fields: &'r Fields) {
 }
 
 /// Returns the entry of a field in the struct `cut`. It is the number of bytes that the value had before the recorder
-/// cut it, or the reason why the value could not be formatted. The entry is `null` if neither is known.
-fn cut(cut: Cut) -> Value<'static> {
+/// cut it, or the reason why the value could not be formatted. If neither is known, the entry is `null`, and for people
+/// `?`.
+fn cut(cut: Cut, whole: bool) -> Value<'static> {
     match cut {
         Cut::Limit { original_bytes: Some(bytes) } => Value::Uint(bytes.into()),
         Cut::Failed => text("failed"),
         Cut::Panicked => text("panicked"),
-        _ => NOTHING,
+        _ if whole => NOTHING,
+        _ => text("?"),
     }
 }
