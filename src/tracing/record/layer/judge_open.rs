@@ -15,15 +15,11 @@ use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
 use crate::tracing::record::sites::call_sites::CALL_SITES;
 use crate::tracing::record::spans::open_spans::{SpanOwner, SpanSource};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
-use tracing_core::Metadata;
 
 /// Time to wait for an event that a thread is recording. A thread that takes longer does not run at present.
 const COMMIT_TIME_MAX: Duration = Duration::from_millis(20);
-
-/// Open spans that may meet a directive, with their call sites.
-type Candidates = HashMap<u64, &'static Metadata<'static>>;
 
 impl SpanSource {
     fn recorder(&self) -> Option<PerfRecorder> {
@@ -33,12 +29,14 @@ impl SpanSource {
         }
     }
 
-    fn candidates(&self, directives: &[&SpanDirective]) -> Candidates {
-        let mut candidates = Candidates::new();
+    /// Returns the ids of open spans that may meet a directive. The call site of a span that begins now may be that of
+    /// an earlier span.
+    fn candidates(&self, directives: &[&SpanDirective]) -> HashSet<u64> {
+        let mut candidates = HashSet::new();
         let mut add = |span_id, call_site_id| {
-            let metadata = CALL_SITES.metadata(call_site_id);
-            if let Some(metadata) = metadata.filter(|span| directives.iter().any(|of_spans| of_spans.fits_span(span))) {
-                candidates.insert(span_id, metadata);
+            let site = CALL_SITES.metadata(call_site_id);
+            if site.is_some_and(|site| directives.iter().any(|of_spans| of_spans.fits_span(site))) {
+                candidates.insert(span_id);
             }
         };
         match &self.spans {
@@ -74,7 +72,7 @@ impl OpenSpans for SpanSource {
 
 fn judge_ring(
     ring: &Reader,
-    candidates: &Candidates,
+    candidates: &HashSet<u64>,
     directives: &[&SpanDirective],
     matches: &SpanMatches,
     judged: &mut HashSet<u64>,
@@ -89,9 +87,10 @@ fn judge_ring(
             continue;
         };
         let ext = PerfExt::from_words(descriptor.content_ext);
-        let Some(known) = candidates.get(&ext.span_id) else { continue };
-        // The map entry may have been changing: a new id beside the call site of an earlier span.
-        let metadata = CALL_SITES.metadata(ext.call_site_id).unwrap_or(known);
+        if !candidates.contains(&ext.span_id) {
+            continue;
+        }
+        let Some(metadata) = CALL_SITES.metadata(ext.call_site_id) else { continue };
         let Some(payload) = cursor.payload(&descriptor, &mut buffer).valid() else { continue };
         let met = directives.iter().filter(|of_spans| of_spans.fits_span(metadata));
         matches.add(ext.span_id, met.map(|of_spans| of_spans.conditions_met(metadata, payload)));
