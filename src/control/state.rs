@@ -1,4 +1,4 @@
-//! What a process records at present, as its server reports it.
+//! These types hold what a server reports: what its process records at present.
 
 use std::time::Duration;
 

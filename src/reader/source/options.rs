@@ -109,8 +109,10 @@ impl ReaderOptions {
     }
 
     /// Decompresses only the header section (2 MiB) of a snapshot, even if the rest is missing or damaged. The reader
-    /// then has [`Reader::info`](crate::reader::Reader::info), the state and the schema, but finds no events. The option is for programs that
-    /// examine many files of unknown origin. It has no effect on rings.
+    /// then has [`Reader::info`], the state and the schema, but finds no events. The option is for programs that examine
+    /// many files of unknown origin. It has no effect on rings.
+    ///
+    /// [`Reader::info`]: crate::reader::Reader::info
     #[must_use]
     pub fn header_only(mut self) -> Self {
         self.is_header_enough = true;
@@ -127,8 +129,8 @@ impl ReaderOptions {
     }
 
     /// Makes [`Self::open`] wait up to `timeout` if the ring does not exist yet, or is being made in place
-    /// ([`ReaderError::may_come`]). Default: no waiting. If a [`RingSet`]
-    /// begins with the oldest events and had to wait for a ring, it counts overwritten events of this ring as lost.
+    /// ([`ReaderError::may_come`]). Default: no waiting. If a [`RingSet`] begins with the oldest events and had to wait
+    /// for a ring, it counts overwritten events of this ring as lost.
     ///
     /// [`RingSet`]: crate::reader::RingSet
     #[must_use]

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_range_has_the_floats_of_both_widths_that_are_shown_as_its_end() {
-        // Of the floats that are shown as 0.1, that of 32 bits is larger than that of 64 bits; of 0.7, it is smaller.
+        // Two floats are shown as 0.1: the one of 32 bits is larger than the one of 64 bits. For 0.7, it is smaller.
         let [narrow, wide] = [[0.1_f32, 0.7].map(f64::from), [0.1_f64, 0.7]];
         assert!(narrow[0] > wide[0] && narrow[1] < wide[1]);
         for (text, range) in [

@@ -18,8 +18,8 @@ pub struct RecordingEntry<'e> {
     pub process_index: usize,
     /// The event or loss itself.
     pub content: EntryContent<'e>,
-    /// Of a loss in a selection, the time of the event after it, in nanoseconds since the epoch, if it is known: that
-    /// event may not be selected.
+    /// The time of the event after a loss, in nanoseconds since the epoch. `None` if this is no loss in a selection, or
+    /// the time is not known. The event itself may not be selected.
     pub gap_until_nanos: Option<u64>,
 }
 

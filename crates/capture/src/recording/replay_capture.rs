@@ -145,7 +145,8 @@ impl CaptureFile {
     }
 }
 
-/// What of a look no event of the capture shows.
+/// The spans and threads of a look, and the first events of the capture. They tell which parts of the look no event of
+/// the capture shows.
 struct Lost {
     begun: HashMap<u64, (u64, u64)>,
     /// The shards of threads.
@@ -168,7 +169,7 @@ impl Lost {
             record.shard = shard as u32;
             return seqno < first(record.shard).0;
         }
-        // Of a thread without a cell, nobody knows which losses may be its.
+        // If a thread has no cell, nobody knows which losses may be those of the thread.
         let Some(shard) = self.shards.get(&ext.thread_id) else { return false };
         record.shard = *shard;
         // The events of a ring are not quite in the order of their times, and none may count twice.

@@ -548,7 +548,7 @@ fn a_file_with_more_spans_than_it_can_have_is_damaged() {
     (0..10).for_each(|_| found.add_span(0, 1, 1000, 2000));
     assert!(found.clone().finish(10).is_ok());
     assert_eq!(found.clone().finish(9).unwrap_err().kind(), CaptureErrorKind::Damaged);
-    // What could not be tested is kept in memory, too.
+    // The memory also holds the events and spans that could not be tested.
     found.add_untested_event(0, 1, 1000);
     found.add_untested_span(0, 1, 1000, 2000);
     assert_eq!((found.untested(), found.len()), (2, 12));

@@ -52,8 +52,8 @@ pub struct KernelPart {
     said: Vec<Said>,
     /// The kind of the last entry's ring.
     ring: Option<KernelRing>,
-    /// Of threads that may have recorded lost events, the id of the first slice after the last loss. Exits of earlier
-    /// slices may be lost.
+    /// The id of the first slice after the last loss, for each thread that may have recorded lost events. Exits of
+    /// earlier slices may be lost.
     first_counted: HashMap<ThreadKey, u64>,
     /// The places of open spans that threads have entered.
     places: HashMap<(usize, SpanId), Arc<SpanPlace>>,

@@ -7,6 +7,7 @@ use std::fmt;
 /// Limit of nested formatting. The `Debug` code of a value may record an event, which formats another value. Without a
 /// limit, the formatting of a value that records itself would never end.
 const FORMATTING_DEPTH_MAX: u32 = 3;
+
 /// A text that grows up to the length `end`. A write that does not fit fails, and so ends the formatting of the
 /// value.
 pub(super) struct CappedText<'b, const N: usize> {

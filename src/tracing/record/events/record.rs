@@ -42,10 +42,7 @@ impl PerfCore {
             encoding::encode(thread, (&self.limits, log_call_site_id), epoch_nanos, visit, then)
         }
     }
-}
 
-/// Recording in a thread's ring of this recorder.
-impl PerfCore {
     /// Records an event of the calling thread in the thread's ring. Adds the thread's id to the extension words
     /// `ext`.
     #[inline(always)]

@@ -1,4 +1,5 @@
-//! What the threads of a watch share: the end of the watch, the files that wait, the commands, and their messages.
+//! The state that the threads of a watch share: the end of the watch, the files that wait, the commands, and their
+//! messages.
 
 use super::manifest::{Shot, WrittenFile};
 use eventring::recorder::Clock;
