@@ -38,7 +38,7 @@ pub(super) fn next(rings: &mut [SetRing], slack_nanos: u64, now: u64, latest: u6
     // in the future.
     let is_later = |now: u64| stamp > now.saturating_add(slack_nanos);
     let is_foreign = is_later(now) && is_later(Clock::global().now_epoch_nanos());
-    if due > now && !is_foreign && (!all_shown || stamp > latest) {
+    if !is_foreign && (stamp > latest || due > now && !all_shown) {
         return None;
     }
     if all_shown {

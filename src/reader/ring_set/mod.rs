@@ -85,6 +85,8 @@ pub struct RingSet {
     /// The shards that were opened, if they are kept for a later set.
     opened: Option<shards::OpenedShards>,
     slack_nanos: u64,
+    /// Events with a later stamp (nanoseconds since the epoch) are held back.
+    hold_after_nanos: Option<u64>,
     /// The last event that was handed out: the index of its ring, and its descriptor.
     last_event: (usize, Descriptor),
     waiter: Waiter,
@@ -99,6 +101,7 @@ impl RingSet {
             missed: VecDeque::new(),
             opened: None,
             slack_nanos: u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX),
+            hold_after_nanos: None,
             last_event: (0, Descriptor::default()),
             waiter: Waiter::new(WaitStrategy::Adaptive),
         }
@@ -120,6 +123,7 @@ impl RingSet {
     pub fn next(&mut self) -> Option<RingItem> {
         if let [ring] = self.rings.as_mut_slice()
             && self.recorders.is_empty()
+            && self.hold_after_nanos.is_none()
         {
             let item = match ring.next_unmerged()? {
                 Next::Event(event) => {
@@ -145,6 +149,7 @@ impl RingSet {
         } else {
             u64::MAX
         };
+        let latest = latest.min(self.hold_after_nanos.unwrap_or(u64::MAX));
         if let Some(missed) = self.missed.pop_front() {
             return Some(missed);
         }
@@ -153,6 +158,13 @@ impl RingSet {
             self.last_event = (ring, event);
         }
         item
+    }
+
+    /// Holds back all events that were recorded after this time (nanoseconds since the epoch): the caller has looked
+    /// for further rings only until then, and what the set hands out may depend on what they hold. `None`, the default,
+    /// holds nothing back.
+    pub fn hold_after(&mut self, epoch_nanos: Option<u64>) {
+        self.hold_after_nanos = epoch_nanos;
     }
 
     /// Returns the next item. Waits for it at most `timeout`. Returns `None` if no item came in this time, or if

@@ -64,6 +64,11 @@ impl RingEntries {
         Ok(first)
     }
 
+    /// Holds back events that were recorded after this time, as [`RingSet::hold_after`] does.
+    pub fn hold_after(&mut self, epoch_nanos: Option<u64>) {
+        self.set.hold_after(epoch_nanos);
+    }
+
     /// Returns the rings that are read.
     pub fn set(&self) -> &RingSet {
         &self.set

@@ -15,6 +15,7 @@ use crate::text::format::{counted, duration};
 use crate::text::losses::report_problem;
 use crate::text::silence::Silence;
 use eventring::reader::{Reader, ReaderError, ReaderErrorKind, RingState};
+use eventring::recorder::Clock;
 use eventring_capture::{NextRing, ReadFiles};
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,8 @@ pub(crate) struct AwaitedRings {
     /// True if `failed` was printed.
     is_failure_said: bool,
     next_look: Instant,
+    /// The time just before the last look, in nanoseconds since the epoch.
+    looked_nanos: u64,
     next_program_look: Instant,
     why_awaited: WhyAwaited,
     silence: Silence,
@@ -108,6 +111,7 @@ impl AwaitedRings {
             failed: None,
             is_failure_said: false,
             next_look: Instant::now(),
+            looked_nanos: 0,
             next_program_look: Instant::now(),
             why_awaited: WhyAwaited::default(),
             silence: Silence::new(false),
@@ -242,8 +246,15 @@ impl AwaitedRings {
         }
     }
 
+    /// Returns the time (nanoseconds since the epoch) of the last look while named rings are awaited. What was recorded
+    /// later may belong to spans of a ring that was not found yet.
+    pub(crate) fn looked_nanos(&self) -> Option<u64> {
+        (!self.is_over && !self.awaited.is_empty()).then_some(self.looked_nanos)
+    }
+
     /// Opens the rings that were made since the last search.
     fn look(&mut self) {
+        self.looked_nanos = Clock::global().now_epoch_nanos();
         // This check comes before the search. If the program has ended by now, the search finds all rings that the
         // program has made, and no further search is needed.
         let has_ended = self.program.as_mut().is_some_and(Program::has_ended);

@@ -65,6 +65,14 @@ pub fn record(spans: &Path, orders: &Path, trees: u64, seed: u64) {
     }
 }
 
+/// Places an order in each of so many spans `query`, in a new ring.
+pub fn place_orders(orders: &Path, count: u64) {
+    let recorder = typed_in::<Shop>(orders).keep(true).compact(true).shifts(15, 21).build().unwrap();
+    for price in 0..count {
+        info_span!("query").in_scope(|| _ = record!(recorder => Shop::OrderPlaced, &Order { price }));
+    }
+}
+
 /// Polls tasks that end, that are cancelled, and that are alive when this returns.
 fn record_tasks(seeded: &mut Random) -> tokio::runtime::Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -224,6 +224,28 @@ fn a_trigger_fires_as_often_as_an_independent_reader_says() {
     assert!(compared * 2 > conditions && sum > 0, "{compared} of {conditions} compared, {sum} fired");
 }
 
+/// Makes a ring of spans, then, later than a look and sooner than the next read, one of typed events of its spans.
+#[test]
+fn a_trigger_knows_the_span_of_an_event_whose_ring_was_made_later() {
+    for pause in [1, 5, 20, 45].map(Duration::from_millis) {
+        let (_dir, [spans, orders, out]) = places(["spans", "orders", "{n}.evc"]);
+        let on = ["--on", "span=query event=OrderPlaced", "--max-files", "1", "--debounce", "0", "-o", argument(&out)];
+        let mut watch = live!("capture", &spans, &orders, "--wait", "--json", on);
+        watch.notice("waiting for");
+        let dispatch = Dispatch::new(RecorderSubscriber::new(spans_in(&spans).keep(true).build().unwrap()));
+        dispatcher::with_default(&dispatch, || {
+            info_span!("query").in_scope(|| {});
+            thread::sleep(pause);
+            random_program::place_orders(&orders, 5);
+        });
+        drop(dispatch);
+        let watched = watch.end();
+        let watched = watched.ends(0).json();
+        let fired = watched["fired"].number() + watched["suppressed"].number() + watched["debounced"].number();
+        assert_eq!(fired, 5, "{pause:?}: {watched}");
+    }
+}
+
 #[test]
 fn a_selection_changes_nothing_of_what_became_of_a_span_after_losses_and_where_a_file_ends() {
     let dir = directory();

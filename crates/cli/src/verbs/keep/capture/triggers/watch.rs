@@ -4,6 +4,7 @@ use super::manifest::{Shot, WrittenFile};
 use super::policy::{Limits, Policy, TriggerVerdict};
 use super::shared::{WaitingShots, WatchEnd, WriterMessage};
 use super::shown_lines::ShownLines;
+use crate::input::LOOK_PAUSE;
 use crate::input::awaited::AwaitedRings;
 use crate::input::programs::program::Program;
 use crate::interrupt::{Interrupt, UserSignal};
@@ -155,7 +156,11 @@ impl<'a> Watch<'a> {
             if let Some(line) = rings.awaited_line() {
                 self.screen.say(line);
             }
-            let progress = self.read(shots, |live, see| live.read(PAUSE, see));
+            // An event may be in a span of a ring that is awaited: it is read when that ring was looked for.
+            let looked_nanos = rings.looked_nanos();
+            self.live.hold_after(looked_nanos);
+            let pause = if looked_nanos.is_some() { LOOK_PAUSE } else { PAUSE };
+            let progress = self.read(shots, |live, see| live.read(pause, see));
             for _ in 0..self.signal.count() {
                 let state = self.live.state();
                 let judge = &mut self.judge;
