@@ -226,12 +226,15 @@ fn a_trigger_fires_as_often_as_an_independent_reader_says() {
 
 /// Makes a ring of spans, then, later than a look and sooner than the next read, one of typed events of its spans.
 #[test]
-fn a_trigger_knows_the_span_of_an_event_whose_ring_was_made_later() {
+fn a_trigger_and_a_filter_know_the_span_of_an_event_whose_ring_was_made_later() {
     for pause in [1, 5, 20, 45].map(Duration::from_millis) {
-        let (_dir, [spans, orders, out]) = places(["spans", "orders", "{n}.evc"]);
+        let (_dir, [spans, orders, out, selected]) = places(["spans", "orders", "{n}.evc", "selected.evc"]);
         let on = ["--on", "span=query event=OrderPlaced", "--max-files", "1", "--debounce", "0", "-o", argument(&out)];
         let mut watch = live!("capture", &spans, &orders, "--wait", "--json", on);
         watch.notice("waiting for");
+        let only = ["--where", "span=query event=OrderPlaced", "-o", argument(&selected)];
+        let mut capture = live!("capture", &spans, &orders, "--wait", "--json", only);
+        capture.notice("waiting for");
         let dispatch = Dispatch::new(RecorderSubscriber::new(spans_in(&spans).keep(true).build().unwrap()));
         dispatcher::with_default(&dispatch, || {
             info_span!("query").in_scope(|| {});
@@ -243,6 +246,9 @@ fn a_trigger_knows_the_span_of_an_event_whose_ring_was_made_later() {
         let watched = watched.ends(0).json();
         let fired = watched["fired"].number() + watched["suppressed"].number() + watched["debounced"].number();
         assert_eq!(fired, 5, "{pause:?}: {watched}");
+        capture.end().ends(0);
+        let orders = shown(&["watch", argument(&selected), "--json"]).unwrap();
+        assert_eq!(orders.iter().filter(|(ring, _)| ring == "orders").count(), 5, "{pause:?}");
     }
 }
 
