@@ -159,7 +159,7 @@ fn many_cursors_that_take_turns_keep_payloads_for_a_third_of_the_buffer_and_besi
         [(21, 500, &[48, 144, 8208][..]), (SHARD_SHIFT, 1000, &[48, 144, 8208]), (27, 1000, &[8208])]
     {
         for bytes in sizes {
-            // The shortest lifetimes are 37 % (2^27: 8,208 bytes) and 15 % (2^23: 144 bytes).
+            // The bounds are below the shortest lifetimes that were seen.
             for (busy, percent_at_least) in [(0, 33), (30 << 10, 12)] {
                 assert!(by_turns(payload_shift, cursors, *bytes, busy) >= percent_at_least);
             }

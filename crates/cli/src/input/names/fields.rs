@@ -37,7 +37,6 @@ impl KnownFields {
         Self { names, has_others: model.is_none(), may_grow: false }
     }
 
-    /// Returns the fields of the events of a ring.
     /// Returns the fields that the events of each ring of a capture have.
     pub(crate) fn of_capture(capture: &CaptureFile) -> Vec<Self> {
         let of_ring = |(index, ring): (u32, &CapturedRing)| {
@@ -51,6 +50,7 @@ impl KnownFields {
         (0..).zip(capture.rings()).map(of_ring).collect()
     }
 
+    /// Returns the fields of the events of a ring.
     pub(crate) fn of_reader(ring: &Reader) -> Self {
         if ring.info().content_type == CONTENT_TYPE_PERF {
             let mut catalog = Catalog::new();
