@@ -1,8 +1,8 @@
 //! A first look at a recording: recorded events, losses and red flags, in an answer of bounded size.
 //!
 //! [`ask`] reads a capture and returns a [`FirstLook`]. [`FirstLook::to_json`] and [`FirstLook::to_markdown`] write its
-//! most important parts first, and only as much as fits into a given number of bytes. The memory of [`ask`] grows only
-//! with the number of open spans and of tasks that have not ended.
+//! most important parts first, and only as much as fits into a given number of bytes. [`ask`] keeps the duration of each
+//! closed span, most in four bytes; otherwise its memory grows only with open spans and tasks that have not ended.
 //!
 //! ```no_run
 //! use eventring_capture::CaptureFile;
