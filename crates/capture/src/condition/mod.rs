@@ -178,11 +178,22 @@ impl Condition {
         may(&self.root, target, name)
     }
 
-    /// Returns true if only spans fulfil the condition, because it asks for their names and times alone.
+    /// Returns true if the condition asks for names and times of spans alone, and each event that fulfils it lies in a
+    /// span that fulfils it, too.
     pub(crate) fn is_about_spans_alone(&self) -> bool {
+        fn is_of_span(node: &Node) -> bool {
+            match node {
+                Node::All(parts) => parts.iter().any(is_of_span),
+                Node::Any(parts) => parts.iter().all(is_of_span),
+                Node::Not(_) => false,
+                Node::Term(term) => matches!(term, Term::Duration { .. } | Term::OpenAge { .. }),
+            }
+        }
         fn is(node: &Node) -> bool {
             match node {
-                Node::All(parts) => parts.iter().all(is),
+                // An event in spans of two names fulfils what asks for both, and neither span does. Only a span has a
+                // time.
+                Node::All(parts) => parts.iter().all(is) && (parts.len() == 1 || parts.iter().any(is_of_span)),
                 Node::Any(parts) => parts.iter().all(is),
                 Node::Not(_) => false,
                 Node::Term(term) => matches!(
@@ -255,6 +266,13 @@ impl Condition {
         let mut names = Vec::new();
         self.root.each_term(&mut |term| names.extend(term.name().map(|(kind, pattern)| (kind, pattern.clone()))));
         names
+    }
+
+    /// Returns true if the condition asks for names of these kinds.
+    pub(crate) fn asks_for_names(&self, kinds: &[NameKind]) -> bool {
+        let mut asks = false;
+        self.root.each_term(&mut |term| asks |= term.name().is_some_and(|(kind, _)| kinds.contains(&kind)));
+        asks
     }
 
     /// Returns the first term that says something of more than a single event.

@@ -2,7 +2,7 @@
 //! spans around each of them.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
-use super::{Condition, Operand, Subject, Truth};
+use super::{Condition, NameKind, Operand, Subject, Truth};
 use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
@@ -63,6 +63,14 @@ impl<'a> SpanSubject<'a> {
     #[must_use]
     pub fn new(span: &'a Span) -> Self {
         Self { span, entered_by: &[], start_epoch_nanos: span.start_epoch_nanos(), open_nanos: None }
+    }
+
+    /// Returns whether the span fulfils a condition. A name that is not known, because only spans in it were seen, is
+    /// no other name: a condition that asks for it does not hold.
+    #[must_use]
+    pub fn truth(&self, condition: &Condition) -> Truth {
+        let is_unknown = self.span.call_site.is_none() && condition.asks_for_names(&[NameKind::Span, NameKind::Target]);
+        if is_unknown { Truth::No } else { condition.truth(self) }
     }
 }
 
@@ -180,10 +188,14 @@ impl<'a> EventSubject<'a> {
     }
 }
 
-/// Returns whether a span fulfils a condition, as far as it is known now. Its thread is the one that created it.
+/// Returns whether a span fulfils a condition, as far as it is known now. Its thread is the one that created it, or
+/// closed it: if neither is known, a condition that asks for it does not hold.
 fn of_span(condition: &Condition, span: &Span) -> Truth {
     let entered_by = span.created.as_ref().map_or(&[][..], |created| std::slice::from_ref(&created.thread));
-    condition.truth(&SpanSubject { entered_by, ..SpanSubject::new(span) })
+    if entered_by.is_empty() && span.closed.is_none() && condition.asks_for_names(&[NameKind::Thread]) {
+        return Truth::No;
+    }
+    SpanSubject { entered_by, ..SpanSubject::new(span) }.truth(condition)
 }
 
 impl Subject for EventSubject<'_> {

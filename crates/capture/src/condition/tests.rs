@@ -94,6 +94,22 @@ fn a_span_is_found_by_its_name_with_and_without_its_target() {
 }
 
 #[test]
+fn only_spans_fulfil_what_asks_for_one_name_of_them_or_for_a_time() {
+    for (text, only_spans) in [
+        ("span=a", true),
+        ("span=a or span=b", true),
+        ("span=a dur>1ms", true),
+        ("span=a span=b dur>1ms", true),
+        ("span=a (span=b or dur>1ms)", false),
+        ("span=a span=b", false),
+        ("(span=a span=b) or span=c", false),
+        ("dur>1ms not span=a", false),
+    ] {
+        assert_eq!(text.parse::<Condition>().unwrap().is_about_spans_alone(), only_spans, "{text}");
+    }
+}
+
+#[test]
 fn two_negations_are_none_and_the_negation_of_exclusions_names_something() {
     let span = |name| Happened { spans: vec![name], closed_after: millis(1), ..Happened::default() };
     for text in ["not not span=a", "not (not span=a)", "not (not span=a or not dur<5ms)", "not not not not span=a"] {
@@ -369,6 +385,8 @@ fn faults_point_at_their_column() {
         "p99 span=a>1s",
         "field.=7",
         "field.a>red",
+        "span==a",
+        "field.a==7",
         "user=7",
         "dur>1s open>2s",
         "not span=a",

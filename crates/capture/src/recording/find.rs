@@ -184,7 +184,7 @@ impl ReplayConsumer for Finder<'_> {
             _ => over.end_nanos,
         });
         for (condition, found) in self.conditions.iter().zip(&mut self.found) {
-            match condition.truth(&subject) {
+            match subject.truth(condition) {
                 Truth::No => {}
                 Truth::Yes => found.add_span(self.processes[process], id, since, until),
                 Truth::Indeterminate => found.add_untested_span(self.processes[process], id, since, until),

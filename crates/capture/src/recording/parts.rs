@@ -5,7 +5,7 @@ use super::entry::RecordingEntry;
 use super::tables::RecordingTables;
 use eventring::now::Present;
 use eventring::tracing::{Span, SpanId, SpanReplay, SpanStep};
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 /// Follows something in a recording: tasks, for example, or blocks. A replay gives it each entry before its consumer
 /// gets the entry, which so finds what the part knows then ([`ReplayState::part`]).
@@ -28,29 +28,30 @@ pub trait ReplayPart: Any + Send + Sync {
     }
 }
 
-/// The parts that are asked for.
+/// The parts that are asked for, with their types: consumers ask for a part at each entry.
 #[derive(Default)]
-pub struct ReplayParts(Vec<Box<dyn ReplayPart>>);
+pub struct ReplayParts(Vec<(TypeId, Box<dyn ReplayPart>)>);
 
 impl ReplayParts {
     /// Asks for a part, which `make` makes if nobody has asked for one of its type yet.
     pub fn ask<P: ReplayPart>(&mut self, make: impl FnOnce() -> P) {
         if self.get::<P>().is_none() {
-            self.0.push(Box::new(make()));
+            self.0.push((TypeId::of::<P>(), Box::new(make())));
         }
     }
 
     /// Puts a part in place of that of its type.
     pub fn set<P: ReplayPart>(&mut self, part: P) {
-        self.0.retain(|part| !(&**part as &dyn Any).is::<P>());
-        self.0.push(Box::new(part));
+        self.0.retain(|(of, _)| *of != TypeId::of::<P>());
+        self.0.push((TypeId::of::<P>(), Box::new(part)));
     }
 
     /// Returns the part of a type, if somebody has asked for it.
     #[inline]
     #[must_use]
     pub fn get<P: ReplayPart>(&self) -> Option<&P> {
-        self.0.iter().find_map(|part| (&**part as &dyn Any).downcast_ref())
+        let (_, part) = self.0.iter().find(|(of, _)| *of == TypeId::of::<P>())?;
+        (&**part as &dyn Any).downcast_ref()
     }
 
     #[inline]
@@ -60,11 +61,11 @@ impl ReplayParts {
 
     #[inline]
     pub(super) fn each(&mut self, f: impl FnMut(&mut Box<dyn ReplayPart>)) {
-        self.0.iter_mut().for_each(f);
+        self.0.iter_mut().map(|(_, part)| part).for_each(f);
     }
 
     pub(super) fn kept_bytes(&self) -> u64 {
-        self.0.iter().map(|part| part.kept_bytes()).fold(0, u64::saturating_add)
+        self.0.iter().map(|(_, part)| part.kept_bytes()).fold(0, u64::saturating_add)
     }
 }
 

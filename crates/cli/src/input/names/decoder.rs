@@ -73,6 +73,11 @@ impl Decoder {
         }
     }
 
+    fn is_of_spans(&self) -> bool {
+        let perf = PerfEvent::schema().model().ok();
+        matches!((&self.model, perf), (RingModel::BuiltIn(model), Some(perf)) if std::ptr::eq(*model, perf))
+    }
+
     /// Returns the reason why payloads are shown as hex, or `None` if they are decoded.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
@@ -121,15 +126,11 @@ pub(crate) fn check_type<'a>(name: &str, rings: impl Iterator<Item = &'a Decoder
         return Ok(());
     }
     let name = shortened_name(name);
-    if rings.clone().next().is_none() {
-        return Err(format!(
-            "--type {name}: there are no typed events here, only spans and log records; leave the option out, or choose those with \
-             --max-level and --span"
-        ));
-    }
-    // Several rings of one schema have the same names.
+    // Several rings of one schema have the same names. Those of the program's own events come first.
     let mut seen = HashSet::new();
-    let mut known: Vec<&str> = rings.flat_map(Decoder::events).map(|(_, known)| known).collect();
+    let own = rings.clone().filter(|ring| !ring.is_of_spans());
+    let known = own.chain(rings.filter(|ring| ring.is_of_spans())).flat_map(Decoder::events);
+    let mut known: Vec<&str> = known.map(|(_, known)| known).collect();
     known.retain(|name| seen.insert(*name));
     if known.is_empty() {
         return Err(format!("--type {name}: this ring's events have no names here; give a code"));

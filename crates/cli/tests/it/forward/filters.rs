@@ -145,11 +145,18 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
         ["shop", "sink", "later", "out.evc"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
     let capture = |rings: &[&str], more: &[&str]| run!("capture", rings, "-o", &to, more);
     let refused = capture(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
-    let expected =
-        "--type PARTS: there is no event of that name; there are RECORD_ERROR, EVERYTHING, NOTHING, ONLY_ARRAY, PART";
+    let expected = "--type PARTS: there is no event of that name; there are RECORD_ERROR, EVERYTHING, NOTHING, ONLY_ARRAY, PART, \
+                    THREAD_STARTED, THREAD_ENDED, CALL_SITE, SPAN_NEW, SPAN_RECORD, SPAN_ENTER, SPAN_EXIT and 6 more";
     assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
-    capture(&[&shop], &["--type", "PART"]).fails(2, "there are no typed events here");
+    capture(&[&shop], &["--type", "PART"]).fails(2, "there are RECORD_ERROR, THREAD_STARTED");
     assert!(!Path::new(&to).exists());
+    // The events of spans are types, too.
+    capture(&[&shop, &sink], &["--type", "EVENT"]).ends(0);
+    let records = run!("watch", &to, "--json").json_lines();
+    let is_wanted = |name: &str| name == "EVENT" || name == "CALL_SITE" || name.starts_with("THREAD_");
+    assert!(records.iter().all(|line| is_wanted(line["name"].text())), "{records:?}");
+    assert!(records.iter().any(|line| line["name"] == "EVENT"));
+    fs::remove_file(&to).unwrap();
     capture(&[&shop, &sink], &["--type", "PART", "--type", "77"]).ends(0);
     // The type may be one of a ring that is not there yet.
     let mut waiting = program!("capture", &sink, &later, "-o", &to, "-f", "--wait", "--type", "LATER");

@@ -9,8 +9,6 @@ use crate::input::names::unknown_names::SeenNames;
 use crate::text::format::{events, were};
 use crate::text::losses::report_problem;
 use crate::text::paint::DIM;
-use eventring::files::CONTENT_TYPE_PERF;
-use eventring::reader::Reader;
 use eventring_capture::BatchFilter;
 use eventring_capture::condition::{Condition, NameKind};
 
@@ -62,13 +60,12 @@ impl FilterArgs {
         ))
     }
 
-    /// Checks that each named type is one of the typed events of some ring.
+    /// Checks that each named type is one of some ring's.
     ///
     /// # Errors
     /// No ring has a type of that name. As long as other rings may come, this is only said.
     pub(crate) fn check_types(&self, rings: &AwaitedRings) -> Result<(), Failure> {
-        let is_typed = |ring: &&_| Reader::info(ring).content_type != CONTENT_TYPE_PERF;
-        let decoders: Vec<Decoder> = rings.opened.iter().filter(is_typed).map(Decoder::for_ring).collect();
+        let decoders: Vec<Decoder> = rings.opened.iter().map(Decoder::for_ring).collect();
         for name in &self.events.types {
             match check_type(name, decoders.iter()) {
                 Err(why) if rings.are_all_open() => return Exit::Usage.fail(why),
