@@ -149,7 +149,8 @@ impl RingSet {
         } else {
             u64::MAX
         };
-        let latest = latest.min(self.hold_after_nanos.unwrap_or(u64::MAX));
+        let looked = self.hold_after_nanos.map_or(u64::MAX, |nanos| nanos.saturating_sub(CLOCK_ERROR_NANOS));
+        let latest = latest.min(looked);
         if let Some(missed) = self.missed.pop_front() {
             return Some(missed);
         }

@@ -91,7 +91,9 @@ impl<'t> Tokens<'t> {
             return self.quoted();
         }
         if self.rest().starts_with('=') {
-            return Err(self.expected(&format!("{expected}, after one `=` (a text that begins with `=` in quotation marks)")));
+            return Err(
+                self.expected(&format!("{expected}, after one `=` (a text that begins with `=` in quotation marks)"))
+            );
         }
         let end = self.rest().find(|c: char| c.is_whitespace() || c == '"' || ends.contains(&c));
         let word = &self.rest()[..end.unwrap_or(self.rest().len())];
@@ -147,7 +149,10 @@ pub struct Word<'t> {
 
 /// Writes a text so that it is read as one word.
 pub fn write_word(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    if text.is_empty() || text.starts_with('=') || text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')' | ',' | '\\')) {
+    if text.is_empty()
+        || text.starts_with('=')
+        || text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')' | ',' | '\\'))
+    {
         write_quoted(f, text)
     } else {
         f.write_str(text)

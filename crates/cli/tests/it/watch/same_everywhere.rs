@@ -221,7 +221,8 @@ fn a_trigger_fires_as_often_as_an_independent_reader_says() {
         assert_eq!(fired, expected, "{condition}: {watched}");
         (compared, sum) = (compared + 1, sum + fired);
     }
-    assert!(compared * 2 > conditions && sum > 0, "{compared} of {conditions} compared, {sum} fired");
+    // Many that only exclude something, or that can never hold, are refused.
+    assert!(compared * 3 > conditions && sum > 0, "{compared} of {conditions} compared, {sum} fired");
 }
 
 #[test]
