@@ -152,7 +152,9 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     assert!(!Path::new(&to).exists());
     // The events of spans are types, too.
     capture(&[&shop, &sink], &["--type", "EVENT"]).ends(0);
-    let records = run!("watch", &to, "--json").json_lines();
+    let mut records = run!("watch", &to, "--json").json_lines();
+    // Others say what was left out.
+    records.retain(|line| line["name"].is_string());
     let is_wanted = |name: &str| name == "EVENT" || name == "CALL_SITE" || name.starts_with("THREAD_");
     assert!(records.iter().all(|line| is_wanted(line["name"].text())), "{records:?}");
     assert!(records.iter().any(|line| line["name"] == "EVENT"));
