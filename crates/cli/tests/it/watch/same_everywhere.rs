@@ -198,7 +198,11 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
 fn a_trigger_fires_as_often_as_an_independent_reader_says() {
     let conditions = std::env::var("EVENTRING_SELECTIONS").map_or(TRIGGERS, |count| count.parse().unwrap());
     let (mut seeded, mut compared, mut sum) = (Random(11), 0, 0);
-    for seed in 0..conditions {
+    // Many only exclude something, or can never hold, and are refused: others are tried in their place.
+    for seed in 0..4 * conditions {
+        if compared == conditions {
+            break;
+        }
         let (dir, condition) = (directory(), condition(&mut seeded, 0));
         let [shop, orders, all, out] = ["shop", "orders", "all.evc", "{n}.evc"].map(|name| place(&dir, name));
         let [ring, other, all, out] = [&shop, &orders, &all, &out].map(|path| argument(path));
@@ -221,8 +225,7 @@ fn a_trigger_fires_as_often_as_an_independent_reader_says() {
         assert_eq!(fired, expected, "{condition}: {watched}");
         (compared, sum) = (compared + 1, sum + fired);
     }
-    // Many that only exclude something, or that can never hold, are refused.
-    assert!(compared * 3 > conditions && sum > 0, "{compared} of {conditions} compared, {sum} fired");
+    assert!(compared == conditions && sum > 0, "{compared} of {conditions} compared, {sum} fired");
 }
 
 #[test]
@@ -239,7 +242,7 @@ fn what_a_name_is_not_asks_for_a_name_that_is_known() {
         assert!(rings.is_subset(&file), "{condition}: {:?}", rings.difference(&file).take(3).collect::<Vec<_>>());
         (of_rings, of_file) = (of_rings + rings.len(), of_file + file.len());
     }
-    assert!(of_rings > 0 && of_file > of_rings / 2, "{of_rings} of {of_file}");
+    assert!(of_rings > 0 && of_file > of_rings, "{of_rings} of {of_file}");
 }
 
 /// Makes a ring of spans, then, later than a look and sooner than the next read, one of typed events of its spans.
