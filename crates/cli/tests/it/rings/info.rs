@@ -256,6 +256,8 @@ fn payloads_that_were_overwritten_are_counted_as_watch_counts_them() {
 
 #[test]
 fn of_a_sharded_recorder_all_shards_are_shown_and_counted_together() {
+    // Call sites of other tests in this process would be recorded, too.
+    alone!();
     let (directory, [path]) = places(["shop"]);
     let recorder = spans_in(&path).shifts(15, 21).tables_shift(16).shards(3).build().unwrap();
     let log = |events: u64| {
