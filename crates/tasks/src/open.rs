@@ -5,13 +5,16 @@ use super::phase::{Phase, TaskState};
 use super::seen::{TARGET, is_task};
 use eventring::now::{Present, SpanCell};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring::tracing::{Catalog, IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
 use eventring_capture::recording::{EntryContent, RecordingEntry, ReplayPart, ReplayState};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// The number of tasks up to which those stay whose span the replay has given up.
 const GIVEN_UP_MAX: usize = 4096;
+
+/// The number of call sites up to which they are looked at. They may come one by one.
+const SITES_MAX: usize = 1024;
 
 /// An estimate of the bytes that a task takes.
 const TASK_BYTES: u64 = 128;
@@ -32,6 +35,10 @@ pub struct PerTask<T>(Vec<IdMap<SpanId, T>>);
 struct OfProcess {
     tasks: IdMap<SpanId, OpenTask>,
     losses: Losses,
+    /// True if a call site is that of tasks or of their events. If none is, events need no look.
+    has_tasks: bool,
+    /// The number of call sites that were looked at, by recorder.
+    sites: Vec<usize>,
 }
 
 /// A task that has not ended.
@@ -89,8 +96,8 @@ impl OpenTasks {
             self.processes.resize_with(process + 1, OfProcess::default);
         }
         let of_process = &mut self.processes[process];
-        let (record, catalog) = match &entry.content {
-            EntryContent::Perf { record, catalog, .. } => (record, catalog),
+        let (recorder, record, catalog) = match &entry.content {
+            EntryContent::Perf { recorder, record, catalog } => (*recorder, record, catalog),
             EntryContent::Gap(gap) => {
                 if entry.tables.rings.is_perf(entry.ring) {
                     of_process.losses.gap(entry.ring, gap.cause);
@@ -99,9 +106,12 @@ impl OpenTasks {
             }
             EntryContent::Typed { .. } => return None,
         };
-        let replay = state.replays.get(process)?;
         let nanos = record.epoch_nanos();
         of_process.losses.event(entry.ring, nanos);
+        if !of_process.may_be_of_task(recorder, record.event, catalog) {
+            return None;
+        }
+        let replay = state.replays.get(process)?;
         let (id, what, ended) = match (record.event, step) {
             (Some(PerfEvent::SpanNew), SpanStep::Updated(id)) => {
                 of_process.task(replay, *id)?;
@@ -163,6 +173,24 @@ impl OpenTasks {
 }
 
 impl OfProcess {
+    /// Returns false if no event that has come so far can be of a task.
+    #[inline]
+    fn may_be_of_task(&mut self, recorder: u32, event: Option<PerfEvent>, catalog: &Catalog) -> bool {
+        let (count, _) = catalog.counts();
+        let is_known = event != Some(PerfEvent::CallSite) && self.sites.get(recorder as usize) == Some(&count);
+        if !self.has_tasks && !is_known {
+            self.look_for_tasks(recorder as usize, catalog, count);
+        }
+        self.has_tasks
+    }
+
+    #[cold]
+    fn look_for_tasks(&mut self, recorder: usize, catalog: &Catalog, count: usize) {
+        self.sites.resize(self.sites.len().max(recorder + 1), 0);
+        self.sites[recorder] = count;
+        self.has_tasks = count > SITES_MAX || catalog.call_sites().any(|site| site.target == TARGET);
+    }
+
     /// Returns a task. If it is not known and its span is open, it is new, or its beginning was overwritten.
     #[inline]
     fn task(&mut self, replay: &SpanReplay, id: SpanId) -> Option<&mut OpenTask> {
@@ -222,7 +250,10 @@ impl OpenTasks {
 impl ReplayPart for OpenTasks {
     #[inline]
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) {
-        self.change = self.change(entry, step, state);
+        let change = self.change(entry, step, state);
+        if change.is_some() || self.change.is_some() {
+            self.change = change;
+        }
     }
 
     /// A task that did what the events say is known to have done it then, whatever was lost before.

@@ -35,14 +35,14 @@ impl<'p> RawRecord<'p> {
         Self { shard, descriptor, ext, event, payload }
     }
 
-    /// Returns the records that a replay gets for this event. The begin of a scope is the creation of a span and an
-    /// enter, and its end is an exit and a close. Every other event is one record.
+    /// Returns the two records that a replay gets for this event, if it gets two. The begin of a scope is the creation
+    /// of a span and an enter, and its end is an exit and a close. Every other event is one record.
     #[inline]
-    pub fn parts(&self) -> (Self, Option<Self>) {
-        let second = match self.event {
-            Some(PerfEvent::SpanNew) if self.ext.flags & flags::ENTERED != 0 => PerfEvent::SpanEnter,
-            Some(PerfEvent::SpanExit) if self.ext.flags & flags::CLOSED != 0 => PerfEvent::SpanClose,
-            _ => return (*self, None),
+    pub fn parts(&self) -> Option<[Self; 2]> {
+        let second = match self.event? {
+            PerfEvent::SpanNew if self.ext.flags & flags::ENTERED != 0 => PerfEvent::SpanEnter,
+            PerfEvent::SpanExit if self.ext.flags & flags::CLOSED != 0 => PerfEvent::SpanClose,
+            _ => return None,
         };
         let mut flags = self.ext.flags & !(flags::ENTERED | flags::CLOSED);
         // Only the exit of a scope closes. A reader may not have seen the begin.
@@ -53,7 +53,7 @@ impl<'p> RawRecord<'p> {
             PerfExt { thread_id: self.ext.thread_id, ..PerfExt::of_span(self.ext.span_id, self.ext.call_site_id) };
         let first = Self { ext: PerfExt { flags, ..self.ext }, ..*self };
         let payload = PayloadRead::Valid(&[]);
-        (first, Some(Self { event: Some(second), ext: of_second, payload, ..*self }))
+        Some([first, Self { event: Some(second), ext: of_second, payload, ..*self }])
     }
 
     /// Returns true if this is the second of the [`parts`](Self::parts) of an event. Whoever counts events counts the

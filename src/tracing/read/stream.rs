@@ -192,8 +192,8 @@ impl PerfReader {
         }
         let shard = self.rings.rings()[ring].shard();
         let record = RawRecord::new(&mut self.catalog, shard, &event, self.rings.payload());
-        let (first, second) = record.parts();
-        self.second = second.map(|second| PerfItem::Record(second.decode(&self.catalog)));
+        let Some([first, second]) = record.parts() else { return PerfItem::Record(record.decode(&self.catalog)) };
+        self.second = Some(PerfItem::Record(second.decode(&self.catalog)));
         PerfItem::Record(first.decode(&self.catalog))
     }
 

@@ -33,6 +33,8 @@ pub trait ReplayPart: Any + Send + Sync {
 pub struct ReplayParts(Vec<(TypeId, Box<dyn ReplayPart>)>);
 
 impl ReplayParts {
+    pub(super) const NONE: &Self = &Self(Vec::new());
+
     /// Asks for a part, which `make` makes if nobody has asked for one of its type yet.
     pub fn ask<P: ReplayPart>(&mut self, make: impl FnOnce() -> P) {
         if self.get::<P>().is_none() {

@@ -104,9 +104,9 @@ impl RecordingReplay {
     pub fn step(&mut self, entry: &RecordingEntry<'_>, to: &mut impl ReplayConsumer) -> io::Result<()> {
         to.seqnos(entry);
         if let EntryContent::Perf { recorder, record, catalog } = &entry.content
-            && let (first, Some(second)) = record.parts()
+            && let Some(parts) = record.parts()
         {
-            for record in [first, second] {
+            for record in parts {
                 let content = EntryContent::Perf { recorder: *recorder, record, catalog };
                 self.step_part(&RecordingEntry { content, ..*entry }, to)?;
             }
@@ -188,10 +188,10 @@ impl RecordingReplay {
     }
 
     /// Calls `f` with each part, and with the state, which has no parts meanwhile.
+    #[inline]
     fn each_part(&mut self, tables: &RecordingTables, mut f: impl FnMut(&mut dyn ReplayPart, ReplayState<'_>)) {
-        let mut parts = std::mem::take(&mut self.parts);
-        parts.each(|part| f(&mut **part, self.state(tables)));
-        self.parts = parts;
+        let (replays, now_nanos, parts) = (&*self.replays, self.counts.last_nanos, ReplayParts::NONE);
+        self.parts.each(|part| f(&mut **part, ReplayState { tables, replays, now_nanos, parts }));
     }
 
     /// Takes the begin of a span, of which the consumer is not told.

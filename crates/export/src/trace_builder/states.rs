@@ -34,7 +34,11 @@ impl States {
 
 impl TraceBuilder<'_> {
     /// Draws what an entry of a ring of the kernel says. Returns false if the entry is to be drawn as any other.
+    #[inline]
     pub(super) fn kernel_entry(&mut self, entry: &RecordingEntry<'_>, state: ReplayState<'_>) -> io::Result<bool> {
+        if self.states.is_none() {
+            return Ok(false);
+        }
         let Some(part) = state.part::<KernelPart>() else { return Ok(false) };
         for said in part.said() {
             match said {

@@ -69,17 +69,24 @@ impl RingLosses {
     }
 
     /// Notes a record, which ends the loss of its ring.
+    #[inline]
     pub fn record(&mut self, ring: RingKey, thread: ThreadKey, epoch_nanos: u64) {
         let index = self.index(ring);
-        if self.rings[index].1.last_thread != Some(thread) {
-            self.rings[index].1.last_thread = Some(thread);
-            let rings = self.rings_of_threads.entry(thread).or_default();
-            if !rings.contains(&ring) {
-                rings.push(ring);
-                self.links += 1;
-            }
+        let (_, of_ring) = &mut self.rings[index];
+        of_ring.record(epoch_nanos);
+        if of_ring.last_thread != Some(thread) {
+            of_ring.last_thread = Some(thread);
+            self.link(ring, thread);
         }
-        self.rings[index].1.record(epoch_nanos);
+    }
+
+    /// Notes that a thread has recorded to a ring.
+    fn link(&mut self, ring: RingKey, thread: ThreadKey) {
+        let rings = self.rings_of_threads.entry(thread).or_default();
+        if !rings.contains(&ring) {
+            rings.push(ring);
+            self.links += 1;
+        }
     }
 
     /// Notes the time of an event that ends the loss of its ring.
@@ -139,8 +146,10 @@ impl RingLosses {
     /// none were lost. The result covers the rings to which the thread has recorded, and the rings without any record:
     /// these may have lost events of any thread.
     pub fn of_thread(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
-        let concerned = self.rings.iter().filter(|(ring, _)| self.concerns(Some(*ring), thread));
-        concerned.map(|(_, ring)| ring.lost_until(now_epoch_nanos)).max().unwrap_or(0)
+        let lost = self.rings.iter().map(|(ring, loss)| (ring, loss.lost_until(now_epoch_nanos)));
+        // Most rings have lost nothing, so this is asked first.
+        let concerned = lost.filter(|(ring, until)| *until > 0 && self.concerns(Some(**ring), thread));
+        concerned.map(|(_, until)| until).max().unwrap_or(0)
     }
 
     /// Returns true if `thread` may have recorded the events that `ring` has lost. Also returns true if `ring` is
