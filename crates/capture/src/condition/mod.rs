@@ -95,9 +95,13 @@ impl Condition {
         self.truth(subject) == Truth::Yes
     }
 
-    /// Returns whether the condition holds for `subject`: a field that was lost may have had any value.
+    /// Returns whether the condition holds for `subject`: a field that was lost may have had any value. A name that is not
+    /// known is no other name: a condition that asks for it does not hold.
     #[must_use]
     pub fn truth(&self, subject: &dyn Subject) -> Truth {
+        if subject.is_unnamed() && self.asks_for_names(&[NameKind::Span, NameKind::Target]) {
+            return Truth::No;
+        }
         self.root.truth(subject)
     }
 

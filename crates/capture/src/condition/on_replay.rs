@@ -64,14 +64,6 @@ impl<'a> SpanSubject<'a> {
     pub fn new(span: &'a Span) -> Self {
         Self { span, entered_by: &[], start_epoch_nanos: span.start_epoch_nanos(), open_nanos: None }
     }
-
-    /// Returns whether the span fulfils a condition. A name that is not known, because only spans in it were seen, is
-    /// no other name: a condition that asks for it does not hold.
-    #[must_use]
-    pub fn truth(&self, condition: &Condition) -> Truth {
-        let is_unknown = self.span.call_site.is_none() && condition.asks_for_names(&[NameKind::Span, NameKind::Target]);
-        if is_unknown { Truth::No } else { condition.truth(self) }
-    }
 }
 
 /// Returns true if `test` holds for the target and the name of a span. A name that is not known fits nothing.
@@ -80,6 +72,10 @@ fn has_name(span: &Span, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
 }
 
 impl Subject for SpanSubject<'_> {
+    fn is_unnamed(&self) -> bool {
+        self.span.call_site.is_none()
+    }
+
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         has_name(self.span, test)
     }
@@ -195,7 +191,7 @@ fn of_span(condition: &Condition, span: &Span) -> Truth {
     if entered_by.is_empty() && span.closed.is_none() && condition.asks_for_names(&[NameKind::Thread]) {
         return Truth::No;
     }
-    SpanSubject { entered_by, ..SpanSubject::new(span) }.truth(condition)
+    condition.truth(&SpanSubject { entered_by, ..SpanSubject::new(span) })
 }
 
 impl Subject for EventSubject<'_> {

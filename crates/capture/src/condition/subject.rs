@@ -20,6 +20,11 @@ pub trait Subject {
         false
     }
 
+    /// Returns true if it is a span whose name and target are not known, because only what happened in it was seen.
+    fn is_unnamed(&self) -> bool {
+        false
+    }
+
     /// Returns true if `test` holds for the target and the name of the span; the target is empty if it is not known.
     /// For a log record or a typed event, these are those of all spans in which it was recorded.
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {

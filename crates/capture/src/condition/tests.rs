@@ -22,6 +22,10 @@ impl Subject for Happened {
         self.is_death
     }
 
+    fn is_unnamed(&self) -> bool {
+        self.spans.is_empty() && self.open.is_some()
+    }
+
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         self.spans.iter().any(|name| test("shop", name))
     }
@@ -119,6 +123,15 @@ fn two_negations_are_none_and_the_negation_of_exclusions_names_something() {
         let error = text.parse::<Condition>().unwrap_err().to_string();
         assert!(error.contains("only says what shall not be"), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_name_that_is_not_known_is_no_other_name() {
+    let open = |spans| Happened { spans, open: Some(Duration::from_secs(3)), ..Happened::default() };
+    for text in ["open>2s not span=a", "open>2s span!=a", "open>2s not target=shop", "open>2s span=*"] {
+        assert!(!holds(text, &open(vec![])), "{text}");
+    }
+    assert!(holds("open>2s not span=a", &open(vec!["b"])) && holds("open>2s", &open(vec![])));
 }
 
 #[test]

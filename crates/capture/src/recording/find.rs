@@ -184,7 +184,7 @@ impl ReplayConsumer for Finder<'_> {
             _ => over.end_nanos,
         });
         for (condition, found) in self.conditions.iter().zip(&mut self.found) {
-            match subject.truth(condition) {
+            match condition.truth(&subject) {
                 Truth::No => {}
                 Truth::Yes => found.add_span(self.processes[process], id, since, until),
                 Truth::Indeterminate => found.add_untested_span(self.processes[process], id, since, until),

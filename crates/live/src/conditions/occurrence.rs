@@ -214,6 +214,10 @@ impl Subject for Occurrence<'_> {
         matches!(self.what, What::Signal)
     }
 
+    fn is_unnamed(&self) -> bool {
+        self.ask(|subject| subject.is_unnamed())
+    }
+
     fn any_span_name(&self, test: &mut dyn FnMut(&str, &str) -> bool) -> bool {
         match self.what {
             // A task is in all spans around its own.
