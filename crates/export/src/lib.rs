@@ -70,6 +70,7 @@ pub use options::{ExportOptions, View, Weight};
 use outline::Outline;
 use std::io::Write;
 
+use formats::trace_writer::TraceWriter;
 use trace_builder::draw;
 
 /// Writes a capture in another format.
@@ -94,10 +95,15 @@ pub fn export(
         capture.expect_spans()?;
     }
     let summary = match format {
-        Format::Perfetto | Format::Chrome => write_trace(&recording, format, options, out)?,
+        Format::Perfetto => write_trace(&recording, options, |first_nanos| {
+            formats::perfetto::PerfettoWriter::new(out, capture, first_nanos)
+        })?,
+        Format::Chrome => {
+            write_trace(&recording, options, |first_nanos| formats::chrome::ChromeWriter::new(out, first_nanos))?
+        }
         Format::Folded => formats::folded::write(&recording, options, out)?,
         Format::Jsonl => formats::jsonl::write(&recording, out)?,
-        _ => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
+        Format::Ctf => return Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     };
     out.flush().map_err(write_error)?;
     Ok(summary)
@@ -116,7 +122,9 @@ pub fn export_files(
     let recording = CaptureRecording::new(capture)?;
     match format {
         Format::Ctf => formats::ctf::write(&recording, files),
-        _ => Err(wrong_output(format, "a directory, expected one output: call `export`")),
+        Format::Perfetto | Format::Chrome | Format::Folded | Format::Jsonl => {
+            Err(wrong_output(format, "a directory, expected one output: call `export`"))
+        }
     }
 }
 
@@ -126,22 +134,14 @@ fn wrong_output(format: Format, problem: &str) -> CaptureError {
     CaptureError::new(CaptureErrorKind::BadOptions, message)
 }
 
-fn write_trace(
+/// Writes a trace with the writer that `make` makes of the time of the first event.
+fn write_trace<W: TraceWriter>(
     recording: &CaptureRecording<'_>,
-    format: Format,
     options: ExportOptions,
-    out: &mut dyn Write,
+    make: impl FnOnce(u64) -> W,
 ) -> Result<ExportSummary, CaptureError> {
     let outline = Outline::read(recording, options.view)?;
-    let (capture, first_nanos) = (recording.capture, outline.counts.first_nanos);
-    match format {
-        Format::Chrome => {
-            draw(recording, &outline, options, &mut formats::chrome::ChromeWriter::new(out, first_nanos))?
-        }
-        _ => {
-            draw(recording, &outline, options, &mut formats::perfetto::PerfettoWriter::new(out, capture, first_nanos))?
-        }
-    }
+    draw(recording, &outline, options, &mut make(outline.counts.first_nanos))?;
     Ok(outline.counts)
 }
 

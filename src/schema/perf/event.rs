@@ -9,6 +9,8 @@ use crate::schema::payload::EventType;
 ///
 /// The documentation of each event lists what the extension words of its descriptor hold, besides the thread.
 /// [`PerfExt`](super::PerfExt) decodes these words.
+// Another event changes the schema's hash, so an eventring of another version leaves out rings that are recorded with it.
+// `docs/ARCHITECTURE.md` says what else belongs to an event.
 #[derive(EventType, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[event(content_type = 3, own_schema, name = "PERF", no_span, no_views)]
 #[repr(u16)]

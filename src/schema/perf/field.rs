@@ -18,54 +18,57 @@ pub(crate) const TRUNCATED: u8 = 0x80;
 /// Bytes of the original length after a value that was cut.
 pub(crate) const TRUNCATION_BYTES: usize = 4;
 
-/// The type of a field's value, as it stands in the type byte.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum ValueType {
-    /// `i64`, 8 bytes, little endian like all numbers.
-    I64 = 1,
-    /// `u64`, 8 bytes.
-    U64 = 2,
-    /// `i128`, 16 bytes.
-    I128 = 3,
-    /// `u128`, 16 bytes.
-    U128 = 4,
-    /// `f64`, 8 bytes.
-    F64 = 5,
-    /// `bool`, 1 byte, 0 or 1.
-    Bool = 6,
-    /// Text.
-    Str = 7,
-    /// Bytes.
-    Bytes = 8,
-    /// An error's text, and the texts of its sources with `: ` before each.
-    Error = 9,
-    /// Text that the value's `Debug` or `Display` has written. The message of a log record is such a text, too.
-    Debug = 10,
-    /// A value that was not formatted. One byte holds the reason, see [`NotFormatted`].
-    NotFormatted = 11,
-    /// The text of a log record whose call site has a format string. The value holds the arguments; it is empty if the
-    /// text is constant. A reader makes the text from both.
-    Text = 12,
+/// Makes an enum and the list of its variants, so that none can be missing from it.
+macro_rules! listed {
+    ($(#[$attribute:meta])* $visibility:vis enum $name:ident {
+        $($(#[$about:meta])* $variant:ident = $code:literal,)*
+    }) => {
+        $(#[$attribute])*
+        $visibility enum $name {
+            $($(#[$about])* $variant = $code,)*
+        }
+
+        impl $name {
+            const ALL: [Self; [$($code),*].len()] = [$(Self::$variant),*];
+        }
+    };
+}
+
+listed! {
+    /// The type of a field's value, as it stands in the type byte.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    #[repr(u8)]
+    #[non_exhaustive]
+    pub enum ValueType {
+        /// `i64`, 8 bytes, little endian like all numbers.
+        I64 = 1,
+        /// `u64`, 8 bytes.
+        U64 = 2,
+        /// `i128`, 16 bytes.
+        I128 = 3,
+        /// `u128`, 16 bytes.
+        U128 = 4,
+        /// `f64`, 8 bytes.
+        F64 = 5,
+        /// `bool`, 1 byte, 0 or 1.
+        Bool = 6,
+        /// Text.
+        Str = 7,
+        /// Bytes.
+        Bytes = 8,
+        /// An error's text, and the texts of its sources with `: ` before each.
+        Error = 9,
+        /// Text that the value's `Debug` or `Display` has written. The message of a log record is such a text, too.
+        Debug = 10,
+        /// A value that was not formatted. One byte holds the reason, see [`NotFormatted`].
+        NotFormatted = 11,
+        /// The text of a log record whose call site has a format string. The value holds the arguments; it is empty if
+        /// the text is constant. A reader makes the text from both.
+        Text = 12,
+    }
 }
 
 impl ValueType {
-    const ALL: [Self; 12] = [
-        Self::I64,
-        Self::U64,
-        Self::I128,
-        Self::U128,
-        Self::F64,
-        Self::Bool,
-        Self::Str,
-        Self::Bytes,
-        Self::Error,
-        Self::Debug,
-        Self::NotFormatted,
-        Self::Text,
-    ];
-
     /// Returns the type with this code, or `None` if no type has it. The code is the low 7 bits of a type byte.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
@@ -73,60 +76,40 @@ impl ValueType {
     }
 }
 
-/// The kind of an argument of a text, as its first byte says. Numbers have the size of their type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum ArgKind {
-    I8 = 1,
-    I16 = 2,
-    I32 = 3,
-    I64 = 4,
-    I128 = 5,
-    U8 = 6,
-    U16 = 7,
-    U32 = 8,
-    U64 = 9,
-    U128 = 10,
-    F32 = 11,
-    F64 = 12,
-    Bool = 13,
-    /// A character, as u32.
-    Char = 14,
-    /// A text: its length in bytes (u16) and UTF-8.
-    Str = 15,
-    /// Text that the program has formatted, like `Str`.
-    Formatted = 16,
-    /// An option without a value.
-    None = 17,
-    /// An option with a value, which follows.
-    Some = 18,
-    /// A slice: the number of values (u16), and the values.
-    Slice = 19,
+listed! {
+    /// The kind of an argument of a text, as its first byte says. Numbers have the size of their type.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub(crate) enum ArgKind {
+        I8 = 1,
+        I16 = 2,
+        I32 = 3,
+        I64 = 4,
+        I128 = 5,
+        U8 = 6,
+        U16 = 7,
+        U32 = 8,
+        U64 = 9,
+        U128 = 10,
+        F32 = 11,
+        F64 = 12,
+        Bool = 13,
+        /// A character, as u32.
+        Char = 14,
+        /// A text: its length in bytes (u16) and UTF-8.
+        Str = 15,
+        /// Text that the program has formatted, like `Str`.
+        Formatted = 16,
+        /// An option without a value.
+        None = 17,
+        /// An option with a value, which follows.
+        Some = 18,
+        /// A slice: the number of values (u16), and the values.
+        Slice = 19,
+    }
 }
 
 impl ArgKind {
-    const ALL: [Self; 19] = [
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::I128,
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::U64,
-        Self::U128,
-        Self::F32,
-        Self::F64,
-        Self::Bool,
-        Self::Char,
-        Self::Str,
-        Self::Formatted,
-        Self::None,
-        Self::Some,
-        Self::Slice,
-    ];
-
     /// Returns the kind with this code.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code).checked_sub(1)?).copied()
@@ -196,7 +179,13 @@ impl FieldValue {
             Self::I128(value) => Some(value as f64),
             Self::U128(value) => Some(value as f64),
             Self::F64(value) => Some(value),
-            _ => None,
+            Self::Bool(_)
+            | Self::Str(_)
+            | Self::Bytes(_)
+            | Self::Error(_)
+            | Self::Debug(_)
+            | Self::NotFormatted(_)
+            | Self::Unknown { .. } => None,
         }
     }
 }

@@ -158,7 +158,9 @@ fn is_whole(event: PerfEvent, ext: &PerfExt, payload: PayloadRead<'_>, catalog: 
         PerfEvent::SpanFollowsFrom => ext.span_id != 0 && ext.related != 0,
         PerfEvent::ThreadStarted => payload.valid().is_none_or(|payload| catalog.learn_thread(ext.thread_id, payload)),
         PerfEvent::CallSite => payload.valid().is_none_or(|payload| catalog.learn_call_site(ext.call_site_id, payload)),
-        _ => true,
+        PerfEvent::RecordError | PerfEvent::ThreadEnded | PerfEvent::Event | PerfEvent::Counter | PerfEvent::Marker => {
+            true
+        }
     }
 }
 

@@ -68,7 +68,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-use term::Term;
+use term::{About, Term};
 
 /// The least age of conditions that are about the present alone, in nanoseconds.
 const PRESENT_NANOS: u64 = 500_000_000;
@@ -248,7 +248,7 @@ impl Condition {
     #[must_use]
     pub fn asks_for_durations(&self) -> bool {
         let mut asks = false;
-        self.root.each_term(&mut |term| asks |= matches!(term, Term::Duration { .. }));
+        self.root.each_term(&mut |term| asks |= term.about() == About::ClosedSpan);
         asks
     }
 
@@ -283,7 +283,7 @@ impl Condition {
     fn term_about_more(&self) -> Option<String> {
         let mut found = None;
         self.root.each_term(&mut |term| {
-            if term.is_about_more() && found.is_none() {
+            if term.about() == About::More && found.is_none() {
                 found = Some(term.to_string());
             }
         });

@@ -69,6 +69,17 @@ pub(super) enum Term {
     Signal,
 }
 
+/// What must be known for a term to be decided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum About {
+    /// An event, which says it by itself.
+    Event,
+    /// A span that was closed.
+    ClosedSpan,
+    /// More than a single event.
+    More,
+}
+
 /// The levels that conditions name.
 pub(super) const LEVELS: [CallSiteLevel; 5] =
     [CallSiteLevel::Error, CallSiteLevel::Warn, CallSiteLevel::Info, CallSiteLevel::Debug, CallSiteLevel::Trace];
@@ -238,23 +249,36 @@ impl Term {
         }
     }
 
-    /// Returns true if the term says something of more than a single event.
-    pub(super) fn is_about_more(&self) -> bool {
-        matches!(
-            self,
+    /// Returns what must be known for the term to be decided. Searches and filters refuse terms by this, so there is no
+    /// `_` here.
+    pub(super) fn about(&self) -> About {
+        match self {
+            Self::Name { .. } | Self::Level { .. } | Self::Field { .. } => About::Event,
+            Self::Duration { .. } => About::ClosedSpan,
             Self::OpenAge { .. }
-                | Self::Task { .. }
-                | Self::Phase { .. }
-                | Self::Rate { .. }
-                | Self::Percentile { .. }
-                | Self::Death
-                | Self::Signal
-        )
+            | Self::Task { .. }
+            | Self::Phase { .. }
+            | Self::Rate { .. }
+            | Self::Percentile { .. }
+            | Self::Death
+            | Self::Signal => About::More,
+        }
     }
 
     /// Returns true if the term holds only for some of what happens.
     pub(super) fn names_something(&self) -> bool {
-        !matches!(self, Self::Name { is: false, .. } | Self::Task { is: false, .. })
+        match self {
+            Self::Name { is, .. } | Self::Task { is, .. } => *is,
+            Self::Phase { .. }
+            | Self::Duration { .. }
+            | Self::OpenAge { .. }
+            | Self::Level { .. }
+            | Self::Field { .. }
+            | Self::Rate { .. }
+            | Self::Percentile { .. }
+            | Self::Death
+            | Self::Signal => true,
+        }
     }
 }
 

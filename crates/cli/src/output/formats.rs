@@ -29,71 +29,96 @@ pub(crate) enum Format {
     OtlpJson,
 }
 
+/// A crate that writes formats. A crate of its own writes the format that it is named after.
+enum Writer {
+    Export(eventring_export::Format),
+    Parquet,
+    Otlp,
+}
+
 impl Format {
-    /// Returns the same format as the exports know it. The other formats are in crates of their own.
-    fn basic(self) -> Option<eventring_export::Format> {
-        Some(match self {
-            Self::Perfetto => eventring_export::Format::Perfetto,
-            Self::Chrome => eventring_export::Format::Chrome,
-            Self::Folded => eventring_export::Format::Folded,
-            Self::Jsonl => eventring_export::Format::Jsonl,
-            Self::Ctf => eventring_export::Format::Ctf,
-            Self::Parquet | Self::OtlpJson => return None,
-        })
+    /// Returns the crate that writes the format.
+    fn writer(self) -> Writer {
+        match self {
+            Self::Perfetto => Writer::Export(eventring_export::Format::Perfetto),
+            Self::Chrome => Writer::Export(eventring_export::Format::Chrome),
+            Self::Folded => Writer::Export(eventring_export::Format::Folded),
+            Self::Jsonl => Writer::Export(eventring_export::Format::Jsonl),
+            Self::Ctf => Writer::Export(eventring_export::Format::Ctf),
+            Self::Parquet => Writer::Parquet,
+            Self::OtlpJson => Writer::Otlp,
+        }
     }
 
     /// Returns an error if the program was built without this format.
     pub(crate) fn check_built(self) -> Result<(), Failure> {
-        let (is_built, name, feature) = match self {
-            Self::Parquet => (cfg!(feature = "parquet"), "the format `parquet`", "parquet"),
-            Self::OtlpJson => (cfg!(feature = "otlp"), "the format `otlp-json`", "otlp"),
-            _ => return Ok(()),
+        let (is_built, name, feature) = match self.writer() {
+            Writer::Export(_) => return Ok(()),
+            Writer::Parquet => (cfg!(feature = "parquet"), "the format `parquet`", "parquet"),
+            Writer::Otlp => (cfg!(feature = "otlp"), "the format `otlp-json`", "otlp"),
         };
         if is_built { Ok(()) } else { Err(left_out::failure(name, feature)) }
     }
 
     /// Returns the usual end of a file name of this format, `.perfetto-trace` for example.
     pub(crate) fn file_extension(self) -> &'static str {
-        match self {
-            Self::Parquet => ".parquet",
-            Self::OtlpJson => ".otlp.json",
-            _ => self.basic().map_or("", eventring_export::Format::file_extension),
+        match self.writer() {
+            Writer::Export(format) => format.file_extension(),
+            Writer::Parquet => ".parquet",
+            Writer::Otlp => ".otlp.json",
         }
     }
 
     /// Returns true if the format is binary, and false if it is text.
     pub(crate) fn is_binary(self) -> bool {
-        self == Self::Parquet || self.basic().is_some_and(eventring_export::Format::is_binary)
+        match self.writer() {
+            Writer::Export(format) => format.is_binary(),
+            Writer::Parquet => true,
+            Writer::Otlp => false,
+        }
     }
 
     /// Returns true if an export in this format is several files, which have a directory to themselves.
     pub(crate) fn is_directory(self) -> bool {
-        matches!(self, Self::Ctf | Self::Parquet)
+        match self.writer() {
+            Writer::Export(format) => format.is_directory(),
+            Writer::Parquet => true,
+            Writer::Otlp => false,
+        }
     }
 
     /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
     /// other files is no export in this format. Only formats that are directories have such names.
     pub(crate) fn may_have_file(self, name: &str) -> bool {
-        match self {
+        match self.writer() {
+            Writer::Export(format) => format.may_have_file(name),
             #[cfg(feature = "parquet")]
-            Self::Parquet => eventring_parquet::may_have_file(name),
-            _ => self.basic().is_some_and(|format| format.may_have_file(name)),
+            Writer::Parquet => eventring_parquet::may_have_file(name),
+            #[cfg(not(feature = "parquet"))]
+            Writer::Parquet => false,
+            Writer::Otlp => false,
         }
     }
 
     /// Returns the name of a file that each export in this format has, and a text that such a file has and no file of
     /// another program. Only formats that are directories have them.
     pub(crate) fn mark(self) -> Option<(&'static str, &'static str)> {
-        match self {
+        match self.writer() {
+            Writer::Export(format) => format.mark(),
             #[cfg(feature = "parquet")]
-            Self::Parquet => Some(eventring_parquet::MARK),
-            _ => self.basic()?.mark(),
+            Writer::Parquet => Some(eventring_parquet::MARK),
+            #[cfg(not(feature = "parquet"))]
+            Writer::Parquet => None,
+            Writer::Otlp => None,
         }
     }
 
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
     pub(crate) fn has_only_spans(self) -> bool {
-        self.basic().is_some_and(eventring_export::Format::has_only_spans)
+        match self.writer() {
+            Writer::Export(format) => format.has_only_spans(),
+            Writer::Parquet | Writer::Otlp => false,
+        }
     }
 }
 
@@ -128,11 +153,13 @@ pub(crate) fn export(
     options: impl Into<ExportOptions>,
     out: &mut dyn Write,
 ) -> Result<ExportSummary, CaptureError> {
-    match (format, format.basic()) {
-        (_, Some(format)) => eventring_export::export(capture, format, options, out),
+    match format.writer() {
+        Writer::Export(format) => eventring_export::export(capture, format, options, out),
         #[cfg(feature = "otlp")]
-        (Format::OtlpJson, _) => eventring_otlp::messages::write(capture, out),
-        _ => Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
+        Writer::Otlp => eventring_otlp::messages::write(capture, out),
+        #[cfg(not(feature = "otlp"))]
+        Writer::Otlp => Err(not_built(format)),
+        Writer::Parquet => Err(wrong_output(format, "one output, expected a directory: call `export_files`")),
     }
 }
 
@@ -145,16 +172,25 @@ pub(crate) fn export_files(
     format: Format,
     files: &mut dyn ExportFiles,
 ) -> Result<ExportSummary, CaptureError> {
-    match (format, format.basic()) {
-        (_, Some(format)) => eventring_export::export_files(capture, format, files),
+    match format.writer() {
+        Writer::Export(format) => eventring_export::export_files(capture, format, files),
         #[cfg(feature = "parquet")]
-        (Format::Parquet, _) => eventring_parquet::write(capture, files),
-        _ => Err(wrong_output(format, "a directory, expected one output: call `export`")),
+        Writer::Parquet => eventring_parquet::write(capture, files),
+        #[cfg(not(feature = "parquet"))]
+        Writer::Parquet => Err(not_built(format)),
+        Writer::Otlp => Err(wrong_output(format, "a directory, expected one output: call `export`")),
     }
 }
 
 /// Returns the error that a format cannot be written to such an output.
 fn wrong_output(format: Format, problem: &str) -> CaptureError {
     let message = format!("cannot write the format {format:?}: it was given {problem}");
+    CaptureError::new(CaptureErrorKind::BadOptions, message)
+}
+
+/// Returns the error that [`Format::check_built`] finds first.
+#[cfg(not(all(feature = "parquet", feature = "otlp")))]
+fn not_built(format: Format) -> CaptureError {
+    let message = format!("cannot write the format {format:?}: this program was built without it");
     CaptureError::new(CaptureErrorKind::BadOptions, message)
 }

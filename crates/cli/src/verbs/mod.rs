@@ -8,7 +8,7 @@
 //! | `show/` | showing a recording in another form |
 //! | `control/` | controlling what programs record, and removing files |
 //! | `exec/` | the execution events of a node |
-//! | `part` | the input of verbs that read a recording, or a part of it |
+//! | `saved_args` | the input of verbs that read a recording, or a part of it |
 //! | `given`, `help` | words that the user may omit in a command line; the list of verbs |
 
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

@@ -71,26 +71,38 @@ impl Format {
     /// [`export_files`](crate::export_files) writes them, and [`export`](crate::export) writes all other formats.
     #[must_use]
     pub fn is_directory(self) -> bool {
-        matches!(self, Self::Ctf)
+        match self {
+            Self::Ctf => true,
+            Self::Perfetto | Self::Chrome | Self::Folded | Self::Jsonl => false,
+        }
     }
 
     /// Returns true if an export in this format makes a file with this name, or may make one. So a directory that has
     /// other files is no export in this format. Only formats that are directories have such names.
     #[must_use]
     pub fn may_have_file(self, name: &str) -> bool {
-        self == Self::Ctf && ctf::may_have_file(name)
+        match self {
+            Self::Ctf => ctf::may_have_file(name),
+            Self::Perfetto | Self::Chrome | Self::Folded | Self::Jsonl => false,
+        }
     }
 
     /// Returns the name of a file that each export in this format has, and a text that such a file has and no file of
     /// another program. Only formats that are directories have them.
     #[must_use]
     pub fn mark(self) -> Option<(&'static str, &'static str)> {
-        (self == Self::Ctf).then_some(ctf::MARK)
+        match self {
+            Self::Ctf => Some(ctf::MARK),
+            Self::Perfetto | Self::Chrome | Self::Folded | Self::Jsonl => None,
+        }
     }
 
     /// Returns true if an export in this format shows nothing but spans. Such an export needs a perf ring.
     #[must_use]
     pub fn has_only_spans(self) -> bool {
-        self == Self::Folded
+        match self {
+            Self::Folded => true,
+            Self::Perfetto | Self::Chrome | Self::Jsonl | Self::Ctf => false,
+        }
     }
 }

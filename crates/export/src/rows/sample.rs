@@ -55,7 +55,18 @@ impl SampleKind {
             Some(PerfEvent::Marker) => Some(Self::Marker),
             Some(PerfEvent::RecordError) => Some(Self::NotRecorded),
             None => Some(Self::Unknown),
-            Some(_) => None,
+            Some(
+                PerfEvent::Event
+                | PerfEvent::SpanNew
+                | PerfEvent::SpanRecord
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanClose
+                | PerfEvent::SpanFollowsFrom
+                | PerfEvent::ThreadStarted
+                | PerfEvent::ThreadEnded
+                | PerfEvent::CallSite,
+            ) => None,
         }
     }
 

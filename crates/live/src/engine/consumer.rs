@@ -141,7 +141,20 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
                     state,
                 );
             }
-            _ => {}
+            Some(
+                PerfEvent::Counter
+                | PerfEvent::RecordError
+                | PerfEvent::SpanNew
+                | PerfEvent::SpanRecord
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanClose
+                | PerfEvent::SpanFollowsFrom
+                | PerfEvent::ThreadStarted
+                | PerfEvent::ThreadEnded
+                | PerfEvent::CallSite,
+            )
+            | None => {}
         }
     }
 

@@ -38,8 +38,18 @@ impl Happening {
     /// Makes the happening of a record of a perf ring. Returns `None` if the record is about spans, threads or call
     /// sites, and for a sample of a counter.
     pub(super) fn of_record(record: &RawRecord<'_>, catalog: &Catalog) -> Option<Self> {
-        if !matches!(record.event, Some(PerfEvent::Event | PerfEvent::Marker | PerfEvent::RecordError)) {
-            return None;
+        match record.event? {
+            PerfEvent::Event | PerfEvent::Marker | PerfEvent::RecordError => {}
+            PerfEvent::Counter
+            | PerfEvent::SpanNew
+            | PerfEvent::SpanRecord
+            | PerfEvent::SpanEnter
+            | PerfEvent::SpanExit
+            | PerfEvent::SpanClose
+            | PerfEvent::SpanFollowsFrom
+            | PerfEvent::ThreadStarted
+            | PerfEvent::ThreadEnded
+            | PerfEvent::CallSite => return None,
         }
         let thread = catalog.thread(record.ext.thread_id);
         let mut happening = match record.decode(catalog).content {

@@ -5,7 +5,7 @@ use crate::arrow::{ArrowSink, ArrowSummary, NumberedTables};
 use crate::field_types::FieldTypes;
 use crate::seqno_counts::SeqnoCounts;
 use crate::tables::{NEEDS, ParquetTables, TailState};
-use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, write_error};
+use eventring_capture::recording::{CaptureRecording, RecordingReplay, ReplayBounds, ReplayConsumer, write_error};
 use eventring_capture::{CaptureError, CaptureFile, CapturedLife, EndReason};
 use eventring_export::exec::ring_blocks::RingBlocks;
 
@@ -53,7 +53,9 @@ impl ArrowTail {
         tables.seqno_counts = SeqnoCounts::of_rings(&recording);
         let mut entries = recording.entries();
         self.replay.grow(entries.tables());
+        // The blocks are those of the batch. Other parts stay from batch to batch.
         self.replay.parts.set(RingBlocks::new(batch));
+        tables.follow(&mut self.replay.parts);
         self.note_times(&recording);
         self.replay.drive(&mut entries, &mut tables)?;
         let rings = std::mem::take(&mut tables.seqno_counts);

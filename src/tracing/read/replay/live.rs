@@ -155,7 +155,19 @@ impl SpanReplay {
                 }
                 false
             }
-            _ => false,
+            (
+                PerfEvent::SpanNew
+                | PerfEvent::SpanRecord
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanClose
+                | PerfEvent::Event
+                | PerfEvent::Counter
+                | PerfEvent::Marker
+                | PerfEvent::RecordError
+                | PerfEvent::ThreadStarted
+                | PerfEvent::CallSite,
+                _,
+            ) => false,
         }
     }
 

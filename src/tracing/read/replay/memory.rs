@@ -25,7 +25,13 @@ impl Fields {
         let of_value = |value: &FieldValue| match value {
             FieldValue::Str(text) | FieldValue::Error(text) | FieldValue::Debug(text) => text.len(),
             FieldValue::Bytes(bytes) | FieldValue::Unknown { bytes, .. } => bytes.len(),
-            _ => 0,
+            FieldValue::I64(_)
+            | FieldValue::U64(_)
+            | FieldValue::I128(_)
+            | FieldValue::U128(_)
+            | FieldValue::F64(_)
+            | FieldValue::Bool(_)
+            | FieldValue::NotFormatted(_) => 0,
         };
         let of_values = self.values.iter().map(|field| FIELD_BYTES + of_value(&field.value) as u64);
         of_values.fold(0, u64::saturating_add)

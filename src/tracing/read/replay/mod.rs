@@ -220,7 +220,16 @@ impl SpanReplay {
                 self.stacks.end_thread(thread);
                 SpanStep::None
             }
-            _ => SpanStep::None,
+            (PerfEvent::ThreadStarted | PerfEvent::CallSite, _)
+            | (
+                PerfEvent::SpanNew
+                | PerfEvent::SpanRecord
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanClose
+                | PerfEvent::SpanFollowsFrom,
+                None,
+            ) => SpanStep::None,
         }
     }
 

@@ -116,7 +116,17 @@ impl<'r, 'c> PerfValues<'r, 'c> {
                 | PerfEvent::Counter
                 | PerfEvent::Marker),
             ) => code,
-            _ => return Some(()),
+            Some(
+                PerfEvent::RecordError
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanClose
+                | PerfEvent::SpanFollowsFrom
+                | PerfEvent::ThreadStarted
+                | PerfEvent::ThreadEnded
+                | PerfEvent::CallSite,
+            )
+            | None => return Some(()),
         };
         let ext = PerfExt::from_words(event.content_ext);
         if self.last_thread.replace(ext.thread_id) != Some(ext.thread_id)

@@ -257,8 +257,10 @@ impl SpanTrees {
                             yes | unknown == missing
                         })
             }
-            // Descriptions.
-            _ => return true,
+            // Descriptions, ends of threads, and what says that something is missing.
+            PerfEvent::RecordError | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded | PerfEvent::CallSite => {
+                return true;
+            }
         };
         let is_of_type = self.codes.as_ref().is_none_or(|codes| codes.contains(&event.event_type));
         is_kept && is_of_type && self.test.fits(event, payload, true)

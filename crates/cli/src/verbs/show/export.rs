@@ -56,8 +56,11 @@ impl Args {
         if let Some(output) = &self.output {
             return output.clone();
         }
-        // These formats are usually piped into another program.
-        if matches!(self.format, Format::Folded | Format::Jsonl) || self.saved.names.is_empty() {
+        let is_usually_piped = match self.format {
+            Format::Folded | Format::Jsonl => true,
+            Format::Perfetto | Format::Chrome | Format::Ctf | Format::Parquet | Format::OtlpJson => false,
+        };
+        if is_usually_piped || self.saved.names.is_empty() {
             return PathBuf::from("-");
         }
         let mut name = output_stem(&self.saved.names).into_os_string();

@@ -107,11 +107,23 @@ fn search_with<'p>(
 /// Returns the result of a test of an event by what it says itself, and false for one that only begins or ends a slice of
 /// a span, or describes a thread or call site.
 fn tested(entry: &RecordingEntry<'_>, test: impl FnOnce(&dyn Subject) -> bool) -> bool {
-    use PerfEvent::{Counter, Event, Marker, SpanNew, SpanRecord};
-    if let EntryContent::Perf { record, .. } = &entry.content
-        && ![Counter, Event, Marker, SpanNew, SpanRecord].iter().any(|it| it.code() == record.descriptor.event_type)
-    {
-        return false;
+    if let EntryContent::Perf { record, .. } = &entry.content {
+        match PerfEvent::from_code(record.descriptor.event_type) {
+            Some(
+                PerfEvent::Counter | PerfEvent::Event | PerfEvent::Marker | PerfEvent::SpanNew | PerfEvent::SpanRecord,
+            ) => {}
+            Some(
+                PerfEvent::RecordError
+                | PerfEvent::SpanEnter
+                | PerfEvent::SpanExit
+                | PerfEvent::SpanClose
+                | PerfEvent::SpanFollowsFrom
+                | PerfEvent::ThreadStarted
+                | PerfEvent::ThreadEnded
+                | PerfEvent::CallSite,
+            )
+            | None => return false,
+        }
     }
     entry.seen().is_some_and(|event| test(&EventSubject { event, replay: None, by_option: false }))
 }
