@@ -51,7 +51,15 @@ impl Serialize for FieldValue {
             Self::U64(value) => serializer.serialize_u64(*value),
             Self::F64(value) if value.is_finite() => serializer.serialize_f64(*value),
             Self::Bool(value) => serializer.serialize_bool(*value),
-            other => serializer.collect_str(other),
+            Self::F64(_)
+            | Self::I128(_)
+            | Self::U128(_)
+            | Self::Str(_)
+            | Self::Bytes(_)
+            | Self::Error(_)
+            | Self::Debug(_)
+            | Self::NotFormatted(_)
+            | Self::Unknown { .. } => serializer.collect_str(self),
         }
     }
 }

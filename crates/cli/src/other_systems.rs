@@ -1,18 +1,16 @@
 //! Stand-ins on systems other than Linux, which have no live rings, no programs to control, and no signals.
 
 use crate::exit::{Exit, Failure};
+use crate::verbs::ALL;
 use clap::error::{ContextKind, ContextValue};
 
-/// The verbs that need rings.
-const OF_RINGS: [&str; 16] = [
-    "archive", "capture", "check", "clean", "core", "disable", "enable", "forward", "icount", "levels", "list",
-    "profile", "receive", "replay", "serve", "snapshot",
-];
+/// The verbs of `exec` that need rings.
+const OF_EXEC: [&str; 2] = ["archive", "replay"];
 
 /// Returns the error of a verb that this program does not have.
 pub(super) fn failure(error: &clap::Error) -> Option<Failure> {
     let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    OF_RINGS.contains(&&**verb).then(|| {
+    ALL.iter().chain(&OF_EXEC).any(|name| name.eq_ignore_ascii_case(verb)).then(|| {
         let message =
             format!("`{verb}` is about event rings, which need Linux; captures and snapshots can be read here");
         Exit::Unsupported.failure(message)

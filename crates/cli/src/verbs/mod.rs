@@ -77,6 +77,10 @@ macro_rules! verbs {
         /// The groups: headings, and the verbs in them.
         const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$($(#[$condition])? stringify!($verb),)*])),*];
 
+        /// All verbs, also those that this program does not have.
+        #[cfg(any(not(target_os = "linux"), eventring_unsupported))]
+        pub(super) const ALL: &[&str] = &[$($(stringify!($verb),)*)*];
+
         /// Runs a verb.
         pub(super) fn run(verb: &Verb) -> anyhow::Result<Exit> {
             match verb {

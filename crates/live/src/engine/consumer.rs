@@ -21,8 +21,8 @@ impl<F: FnMut(&Observation<'_>, LiveState<'_>)> See for F {}
 
 /// Begins the replay of a stream without end.
 pub(crate) fn replay(options: &LiveOptions) -> RecordingReplay {
-    let parts = ReplayNeeds { self_times: options.has_self_times, ..ReplayNeeds::default() };
-    let mut replay = RecordingReplay::new(parts, ReplayBounds::Forget { spans_max: options.open_spans_max });
+    let needs = ReplayNeeds { self_times: options.has_self_times, ..ReplayNeeds::default() };
+    let mut replay = RecordingReplay::new(needs, ReplayBounds::Forget { spans_max: options.open_spans_max });
     if options.has_tasks {
         replay.parts.ask(OpenTasks::default);
     }

@@ -1,9 +1,9 @@
-//! Decoding the arguments of a text. `record/log/args.rs` encodes them.
+//! Decoding the arguments of a text. `record/fields/args.rs` encodes them.
 
 use crate::schema::perf::ArgKind;
 use std::fmt;
 
-/// How deep options and slices may be nested: as deep as `Deepest` in `record/log/args.rs` says.
+/// How deep options and slices may be nested: as deep as `Deepest` in `record/fields/args.rs` says.
 const DEPTH_MAX: u32 = 16;
 
 /// An argument.

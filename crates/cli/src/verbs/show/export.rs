@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // A format of several files has no stdout at all, and `run_to_directory` says so.
     if is_stdout && args.format.is_binary() && !args.format.is_directory() && io::stdout().is_terminal() {
-        return Exit::Usage.fail("a Perfetto trace is not for a terminal; send it into a file or a pipe");
+        return Exit::Usage.fail("this format is not for a terminal; send it into a file or a pipe");
     }
     if args.weight != Weight::Time && args.format != Format::Folded {
         let message =
