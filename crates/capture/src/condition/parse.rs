@@ -18,6 +18,9 @@ const VALUE_ENDS: [char; 2] = ['(', ')'];
 const ARGUMENT_ENDS: [char; 3] = ['(', ')', ','];
 /// The word before the path of a field.
 const FIELD: &str = "field.";
+/// What other languages write for words of this one.
+const OF_OTHER_LANGUAGES: [(&str, &str); 6] =
+    [("&&", "and"), ("||", "or"), ("!", "not"), ("AND ", "and"), ("OR ", "or"), ("NOT ", "not")];
 const A_TERM: &str = "span=NAME, dur>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
                       task=NAME, poll>TIME, woken>TIME, idle>TIME, rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
 /// The terms about single events, and those about what an event says by itself.
@@ -98,6 +101,10 @@ fn unary(tokens: &mut Tokens<'_>, depth: usize) -> Result<Node, ConditionError> 
     if tokens.take("(") {
         let inner = any(tokens, depth + 1)?;
         return if tokens.take(")") { Ok(inner) } else { Err(tokens.expected("`)`, `and` or `or`")) };
+    }
+    let rest = tokens.rest();
+    if let Some((_, word)) = OF_OTHER_LANGUAGES.iter().find(|(other, _)| rest.starts_with(other)) {
+        return Err(tokens.expected(&format!("`{word}`")));
     }
     term(tokens).map(Node::Term)
 }

@@ -406,6 +406,10 @@ fn faults_point_at_their_column() {
         "span!=a or level>=ERROR",
         "span=\"a",
         "größe=1 dur>x",
+        "span=a && span=b",
+        "span=a || !span=b",
+        "!span=b",
+        "span=a OR span=b",
     ];
     let shown: Vec<String> = faults.iter().map(|text| text.parse::<Condition>().unwrap_err().to_string()).collect();
     insta::assert_snapshot!(shown.join("\n\n"));
