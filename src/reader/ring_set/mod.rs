@@ -168,6 +168,12 @@ impl RingSet {
         self.hold_after_nanos = epoch_nanos;
     }
 
+    /// Returns the time after which events are held back, in nanoseconds since the epoch; `None` if none are.
+    #[must_use]
+    pub fn held_after(&self) -> Option<u64> {
+        self.hold_after_nanos
+    }
+
     /// Returns the next item. Waits for it at most `timeout`. Returns `None` if no item came in this time, or if
     /// nothing more will come (see [`Self::has_ended`]).
     #[inline]

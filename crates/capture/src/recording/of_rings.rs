@@ -69,6 +69,11 @@ impl RingEntries {
         self.set.hold_after(epoch_nanos);
     }
 
+    /// Returns the time after which events are held back, as [`RingSet::held_after`] does.
+    pub fn held_after(&self) -> Option<u64> {
+        self.set.held_after()
+    }
+
     /// Returns the rings that are read.
     pub fn set(&self) -> &RingSet {
         &self.set

@@ -49,8 +49,6 @@ pub struct Live {
     /// The time at which the engine began, in nanoseconds since the epoch.
     attached_nanos: u64,
     pub(super) next_tick: Instant,
-    /// The time after which events are held back.
-    hold_after_nanos: Option<u64>,
     /// For each process, when its end was noticed, and whether the end was told.
     ends: Vec<NoticedEnd>,
     has_present: bool,
@@ -109,7 +107,6 @@ impl Live {
             core,
             attached_nanos: Clock::global().now_epoch_nanos(),
             next_tick: Instant::now() + TICK,
-            hold_after_nanos: None,
             ends: Vec::new(),
             has_present: false,
             problems: None,
@@ -286,7 +283,6 @@ impl Live {
     /// Holds back events that were recorded after this time (nanoseconds since the epoch), as
     /// [`RingSet::hold_after`] does: a ring that is not found yet may have the spans in which they were recorded.
     pub fn hold_after(&mut self, epoch_nanos: Option<u64>) {
-        self.hold_after_nanos = epoch_nanos;
         self.entries.hold_after(epoch_nanos);
     }
 
@@ -350,7 +346,8 @@ impl Live {
             // The rings are asked once more after the clock was read. If this thread does not run for a while between
             // the two, events may have come meanwhile that are not read yet.
             if !self.take_next(None, to)?
-                && let asked_nanos = Clock::global().now_epoch_nanos().min(self.hold_after_nanos.unwrap_or(u64::MAX))
+                && let asked_nanos =
+                    Clock::global().now_epoch_nanos().min(self.entries.held_after().unwrap_or(u64::MAX))
                 && !self.take_next(None, to)?
             {
                 self.catch_up(asked_nanos, to)?;
