@@ -74,7 +74,7 @@ fn parsed(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
 /// Writes the help, or a message of clap, which may repeat arguments.
 fn report_usage(error: &clap::Error) -> anyhow::Result<Exit> {
     #[cfg(not(all(target_os = "linux", not(eventring_unsupported))))]
-    if let Some(failure) = other_systems::failure(error) {
+    if let Some(failure) = other_systems::failure(error, verbs::ALL) {
         return Err(failure.into());
     }
     if !error.use_stderr() {

@@ -1,16 +1,15 @@
 //! Stand-ins on systems other than Linux, which have no live rings, no programs to control, and no signals.
 
 use crate::exit::{Exit, Failure};
-use crate::verbs::ALL;
 use clap::error::{ContextKind, ContextValue};
 
 /// The verbs of `exec` that need rings.
 const OF_EXEC: [&str; 2] = ["archive", "replay"];
 
-/// Returns the error of a verb that this program does not have.
-pub(super) fn failure(error: &clap::Error) -> Option<Failure> {
+/// Returns the error of a verb that this program does not have. `verbs` are the verbs that it has on Linux.
+pub(super) fn failure(error: &clap::Error, verbs: &[&str]) -> Option<Failure> {
     let Some(ContextValue::String(verb)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    ALL.iter().chain(&OF_EXEC).any(|name| name.eq_ignore_ascii_case(verb)).then(|| {
+    verbs.iter().chain(&OF_EXEC).any(|name| name.eq_ignore_ascii_case(verb)).then(|| {
         let message =
             format!("`{verb}` is about event rings, which need Linux; captures and snapshots can be read here");
         Exit::Unsupported.failure(message)
