@@ -45,14 +45,26 @@ pub(crate) fn files(directories: &[PathBuf], are_named: bool) -> Result<Vec<Path
     Ok(files)
 }
 
+/// Returns the files in the directories as [`files`] does, without rings that are still being created.
+pub(crate) fn finished_files(directories: &[PathBuf], are_named: bool) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = files(directories, are_named)?;
+    files.retain(|path| path.metadata().map_or(true, |metadata| !is_unfinished(path, &metadata)));
+    Ok(files)
+}
+
 /// Returns true if the file is a ring that is still being created. Such a file is called `<name>.~<pid>` and has the
 /// sticky bit. The bit alone proves nothing: a finished ring still has it for an instant after it got its final name.
-#[cfg(all(target_os = "linux", not(eventring_unsupported)))]
+#[cfg(unix)]
 pub(crate) fn is_unfinished(path: &Path, metadata: &std::fs::Metadata) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let has_pid = |(_, pid): (&str, &str)| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
     std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & STICKY != 0
         && name.rsplit_once(".~").is_some_and(has_pid)
+}
+
+#[cfg(not(unix))]
+fn is_unfinished(_: &Path, _: &std::fs::Metadata) -> bool {
+    false
 }
 
 /// Place of a ring in its recorder.

@@ -110,7 +110,7 @@ impl FollowedPatterns {
                 Some(parent) => vec![parent.to_path_buf()],
                 None => RingDirectories::from_environment().for_reading(),
             };
-            for path in directories::files(&directories, false).unwrap_or_default() {
+            for path in directories::finished_files(&directories, false).unwrap_or_default() {
                 let file = path.file_name().unwrap_or_default();
                 let its_name = if parent.is_some() { path.clone() } else { file.into() };
                 if !name.fits(&file.to_string_lossy()) || self.known.contains(&its_name) {

@@ -67,12 +67,15 @@ pub(crate) fn open(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved
         ([name], []) => Ok(Saved::from_capture(CaptureFile::open(name)?)),
         (_, []) => Ok(Saved::from_capture(CaptureFile::open_all(&captures)?)),
         ([], _) => present(names, needs_spans),
-        ([capture, ..], [other, ..]) => Exit::Usage.fail(format!(
+        ([capture, ..], [other, ..]) => {
+            Reader::options().header_only().open(other).map_err(|error| advice::on_expected(other, error))?;
+            Exit::Usage.fail(format!(
             "{} is a capture, and {} is not: rings can be read together, and so can captures, but not both; name them \
                  one at a time, or have `eventring capture` save the rings into one file",
             capture.display(),
             other.display()
-        )),
+        ))
+        }
     }
 }
 

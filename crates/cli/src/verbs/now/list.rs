@@ -2,7 +2,7 @@
 
 use crate::args::limit::LimitArgs;
 use crate::exit::Exit;
-use crate::input::directories::{self, ShardRole, instance_of, is_unfinished};
+use crate::input::directories::{self, ShardRole, instance_of};
 use crate::input::programs::open_files;
 use crate::input::programs::servers;
 use crate::input::programs::servers::{ListedServer, ServerRow, SilentServer};
@@ -114,7 +114,7 @@ impl ListedRing {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let directories = directories::named_or_usual(&args.directories);
-    let files = directories::files(&directories, !args.directories.is_empty())?;
+    let files = directories::finished_files(&directories, !args.directories.is_empty())?;
     let (mut found, mut may_be_more) = (Vec::new(), false);
     for path in &files {
         match list_ring(path) {
@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// There is a ring, and it cannot be read.
 fn list_ring(path: &Path) -> Result<Option<ListedRing>, ReaderError> {
     let Ok(metadata) = std::fs::metadata(path) else { return Ok(None) };
-    if !metadata.is_file() || is_unfinished(path, &metadata) {
+    if !metadata.is_file() {
         return Ok(None);
     }
     let ring = match Reader::options().header_only().open(path) {

@@ -82,10 +82,8 @@ impl ProgramRings {
         if self.found.is_empty() {
             self.program.look_for_problem();
         }
-        let files = directories::files(std::slice::from_ref(&self.directory), false).unwrap_or_default();
-        let is_whole =
-            |file: &PathBuf| file.metadata().is_ok_and(|metadata| !directories::is_unfinished(file, &metadata));
-        for file in files.into_iter().filter(is_whole) {
+        let files = directories::finished_files(std::slice::from_ref(&self.directory), false).unwrap_or_default();
+        for file in files {
             // A file that is not a ring yet is one at the next look. A later ring of the same name is another file.
             let Ok(ring) = Reader::open(&file) else { continue };
             let is_known = self.found.iter().any(|known| is_same(known, &ring));

@@ -140,7 +140,7 @@ pub(super) fn of_process(pid: u32, inherited: &[CheckedRing]) -> Vec<String> {
 /// Returns the paths of the rings that a dead process has left.
 fn rings_left_by(pid: u32) -> Vec<String> {
     let directories = RingDirectories::from_environment().for_reading();
-    let files = crate::input::directories::files(&directories, false).unwrap_or_default();
+    let files = crate::input::directories::finished_files(&directories, false).unwrap_or_default();
     let is_its = |path: &&std::path::PathBuf| {
         let extension = Reader::options().header_only().open(path).ok().and_then(|ring| ring.info().extension);
         extension.is_some_and(|extension| is_numbered(&extension.writer, pid) && extension.shard_index == 0)

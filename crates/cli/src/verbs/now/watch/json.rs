@@ -67,7 +67,8 @@ pub(crate) struct EventLine<'a> {
     place: Place<'a>,
 }
 
-/// Where a line comes from, if that may be several places.
+/// Where a line comes from, if that may be several places. Without `ring`, it is the ring that the command names: a line
+/// of another shard always has `ring`.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 pub(crate) struct Place<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +134,7 @@ impl<'l> JsonLines<'l> {
     where
         'l: 'a,
     {
-        Place { ring: self.says_ring.then_some(&ring.label), file: self.file }
+        Place { ring: (self.says_ring || ring.is_shard).then_some(&ring.label), file: self.file }
     }
 
     /// Writes a line, if it is wanted. Its id is that of file, ring and seqno, or what stands for that.

@@ -30,6 +30,7 @@ use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
 use crate::text::silence::Silence;
 use eventring::reader::Gap;
+use eventring::recorder::Clock;
 use eventring_capture::condition::Truth;
 use eventring_capture::recording::{EntryContent, RecordingEntry};
 use ring::Ring;
@@ -187,6 +188,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
     let start = from.or(args.last.map(Start::Last));
     args.process.check_directive()?;
+    let begun_nanos = Clock::global().now_epoch_nanos();
     let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
     let patterns = FollowedPatterns::new(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
@@ -202,7 +204,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         ProcessArgs::check_lasting(&names)?;
     }
     let _enabled = args.process.enable(&names)?;
-    let opened = Rings::open(&names, &args.expect, start, args.reopen, &interrupt, &mut silence)?;
+    let opened = Rings::open(&names, &args.expect, start, (args.reopen, begun_nanos), &interrupt, &mut silence)?;
     let Some(mut rings) = opened else { return Ok(Exit::Done) };
     rings.patterns = (patterns, args.expect.options());
     let mut part = args.limit.part(0);

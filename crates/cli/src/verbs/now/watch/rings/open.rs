@@ -14,13 +14,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 impl Rings {
-    /// Opens all rings. A ring that is named twice is opened once. If `reopens` is true, waits for a ring that does not
+    /// Opens all rings. A ring that is named twice is opened once. A ring that was made after `begun_nanos` is new, as if
+    /// the watch had waited for it. If `reopens` is true, waits for a ring that does not
     /// exist yet, and `silence` prints a notice about the wait. Returns `None` if the user stops the wait.
     pub(in crate::verbs::now::watch) fn open(
         names: &[PathBuf],
         expect: &Expect,
         start: Option<Start>,
-        reopens: bool,
+        (reopens, begun_nanos): (bool, u64),
         interrupt: &Interrupt,
         silence: &mut Silence,
     ) -> anyhow::Result<Option<Self>> {
@@ -52,7 +53,8 @@ impl Rings {
             }
             files.push(file);
             advice::warn_of_shard(name, &reader);
-            let start = Start::in_ring(start, &reader, is_new);
+            let created_nanos = reader.info().extension.map_or(0, |extension| extension.created_epoch_nanos);
+            let start = Start::in_ring(start, &reader, is_new || created_nanos >= begun_nanos);
             set.add(reader, start);
         }
         set.find_shards();
