@@ -383,6 +383,10 @@ fn a_pattern_that_fits_one_ring_means_it_and_several_are_named() {
     let (_directory, [first, second, pattern]) = places(["shop", "shop~2", "s*"]);
     run!("info", &pattern).fails(3, "no ring fits");
     let _shop = exec_ring(&first);
+    // A ring that is being made has such a name and mode.
+    let unfinished = first.with_file_name("shop.~0000012345");
+    fs::copy(&first, &unfinished).unwrap();
+    fs::set_permissions(&unfinished, std::os::unix::fs::PermissionsExt::from_mode(0o1640)).unwrap();
     let one = run!("info", &pattern, "--json").json();
     assert_eq!(one["file"], argument(&first));
     let _other = exec_ring(&second);

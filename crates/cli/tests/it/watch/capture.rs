@@ -107,9 +107,10 @@ fn options_of_rings_are_refused_for_captures_and_those_of_captures_for_rings() {
     refused(&[&capture, "--reopen"], "--reopen has a meaning for rings only");
     refused(&[&capture, "--from", "newest"], "expected a time in a capture");
     refused(&[&capture, &rings[0]], "is a capture, and ");
-    refused(&[&rings[0], "--to", "3"], "--to selects a part of a capture");
-    refused(&[&rings[0], "--from", "+1s"], "only a capture can be shown from a time on");
-    refused(&[&rings[0], "--ring", "shop"], "--ring selects a part of a capture");
+    run!("watch", &capture, "./missing").fails(3, "cannot open ring file ./missing");
+    refused(&[&rings[0], "--reopen", "--to", "3"], "--to selects a part of a capture");
+    refused(&[&rings[0], "--reopen", "--from", "+1s"], "only a capture can be shown from a time on");
+    refused(&[&rings[0], "--last", "3", "--ring", "shop"], "--ring selects a part of a capture");
 }
 
 #[test]

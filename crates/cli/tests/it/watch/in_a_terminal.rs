@@ -280,7 +280,8 @@ fn open_with_watch_redraws_and_a_span_that_closes_leaves_the_screen() {
 
 #[test]
 fn a_format_of_several_files_is_told_so_in_a_terminal_too() {
-    for (format, words) in [("parquet", "several files"), ("ctf", "several files"), ("perfetto", "a Perfetto trace")] {
+    for (format, words) in [("parquet", "several files"), ("ctf", "several files"), ("perfetto", "not for a terminal")]
+    {
         let export = program!("export", program::KEPT, "--format", format, "-o", "-");
         let mut terminal = Terminal::start(export, LARGE);
         terminal.wait(&[words]);

@@ -170,3 +170,50 @@ fn a_name_that_changes_with_each_start_is_refused() {
     let run = program::finish(command);
     assert_eq!((run.code, run.json_lines().len()), (Some(0), 2), "{run:?}");
 }
+
+/// Waits until a program listens for Ctrl-C, which it does before it looks for rings.
+fn wait_until_it_listens(live: &Live) {
+    let status = format!("/proc/{}/status", live.child.id());
+    let caught = || {
+        let status = fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap()
+    };
+    wait_while(|| caught() & 1 << (Signal::INT.as_raw() - 1) == 0);
+    thread::sleep(Duration::from_millis(100));
+}
+
+#[test]
+fn a_ring_that_fits_an_awaited_pattern_is_shown_from_its_first_event() {
+    let (_dir, [ring, pattern]) = places(["shop", "s*"]);
+    let mut live = live!("watch", &pattern, "--reopen", "--json", "--count", "500");
+    wait_until_it_listens(&live);
+    let recorder = exec_ring(&ring);
+    (1..=500).for_each(|txn| _ = recorder.record(ExecEvent::TxnEnd as u16, [0, txn, 0, 0], b""));
+    let seqnos: Vec<u64> = (0..500).map(|_| live.json_line()["seqno"].number()).collect();
+    assert!(seqnos.into_iter().eq(1..=500));
+    live.end().ends(0);
+}
+
+#[test]
+fn a_line_of_a_shard_that_came_later_names_the_shard() {
+    alone!();
+    let (_dir, [ring]) = places(["shop"]);
+    let mut live = live!("watch", &ring, "--reopen", "--json");
+    live.notice("waiting for the ring");
+    let dispatch = Dispatch::new(RecorderSubscriber::new(spans_in(&ring).shards(2).build().unwrap()));
+    let log = || dispatcher::with_default(&dispatch, || info!("something"));
+    log();
+    let of_event = |live: &mut Live| loop {
+        let line = live.json_line();
+        if line["name"] == "EVENT" {
+            break line;
+        }
+    };
+    assert_eq!(of_event(&mut live)["ring"], Value::Null);
+    thread::scope(|scope| scope.spawn(log).join().unwrap());
+    assert_eq!(of_event(&mut live)["ring"], format!("{}.1", ring.display()));
+    drop(dispatch);
+    live.interrupt();
+    live.end().ends(0);
+}

@@ -162,7 +162,9 @@ fn a_selection_shows_the_same_events_of_rings_of_a_file_and_as_a_filter_of_a_cap
         let options = options(&mut seeded);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let of = |arguments: &[&str]| shown(&[arguments, &options].concat());
-        let Some(of_rings) = of(&["watch", shop, orders, "--from", "oldest", "--json"]) else { continue };
+        // With `--last`, rings are read as live ones; without it, as a file.
+        let Some(of_rings) = of(&["watch", shop, orders, "--last", "1000000", "--json"]) else { continue };
+        check_same(&of(&["watch", shop, orders, "--json"]).unwrap(), &of_rings, &format!("watch RINGS {options:?}"));
         let of_file = of(&["watch", all, "--json"]).unwrap();
         check_same(&of_file, &of_rings, &format!("watch FILE {options:?}"));
         run!("capture", shop, orders, "-o", taken, "--force", &options).ends(0);
@@ -238,7 +240,8 @@ fn what_a_name_is_not_asks_for_a_name_that_is_known() {
     for condition in ["target=shop::*", "span=shop::*", "span=request", "thread=w1", "span=*"] {
         let condition = format!("not {condition}");
         let watched = |what: &[&str]| shown(&[&["watch", "--json", "--where", &condition], what].concat()).unwrap();
-        let (rings, file) = (watched(&[argument(&shop), argument(&orders)]), watched(&[argument(&all)]));
+        let as_live = [argument(&shop), argument(&orders), "--last", "10000000"];
+        let (rings, file) = (watched(&as_live), watched(&[argument(&all)]));
         assert!(rings.is_subset(&file), "{condition}: {:?}", rings.difference(&file).take(3).collect::<Vec<_>>());
         (of_rings, of_file) = (of_rings + rings.len(), of_file + file.len());
     }

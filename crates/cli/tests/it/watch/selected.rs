@@ -20,9 +20,14 @@ enum Shop {
     Shipped = 3,
 }
 
-/// Returns what a watch of the whole ring shows: for each line its type, and its name or text.
+/// Asks for all events of a ring, as they would come from a live one: without this option, a ring without a writer is
+/// read like a file if events are selected.
+const AS_LIVE: [&str; 2] = ["--last", "1000000"];
+
+/// Returns what a watch of the whole ring or file shows: for each line its type, and its name or text.
 fn shown(ring: &str, options: &[&str]) -> Vec<String> {
-    let lines = run!("watch", ring, "--from", "oldest", "--json", options).json_lines();
+    let all = if ring.ends_with(".evc") { ["--from", "oldest"] } else { AS_LIVE };
+    let lines = run!("watch", ring, all, "--json", options).json_lines();
     let text = |line: &Value| {
         let payload = &line["payload"];
         let said = payload["fields"]["message"].as_str().or(payload["name"].as_str()).unwrap_or_default();
@@ -73,6 +78,30 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
         lines.iter().filter(|line| line["name"] == "EVENT").count()
     };
     assert_eq!((of_file("level>=INFO"), of_file("field.user=bob level>=INFO")), (2, 1));
+    // A ring without a writer is read like a file: a span that lasts long comes with everything in it.
+    let watched = |of: &str, options: &[&str]| {
+        let mut lines = run!("watch", of, "--json", options).json_lines();
+        // A ring is named as on the command line.
+        lines.iter_mut().for_each(|line| line["ring"] = line["ring"].text().rsplit('/').next().into());
+        lines
+    };
+    let of_ring = |options: &[&str]| watched(ring, options);
+    let in_file = |options: &[&str]| watched(argument(&file), options);
+    let selections: [&[&str]; 4] = [
+        &["--min-duration", "15ms"],
+        &["--where", "dur>15ms or span=query"],
+        &["--span", "query", "--from", "oldest"],
+        &["--thread", "worker", "--to", "+10s"],
+    ];
+    for options in selections {
+        assert_eq!(of_ring(options), in_file(options), "{options:?}");
+        assert!(!of_ring(options).is_empty(), "{options:?}");
+    }
+    let named =
+        run!("watch", ring, "--json", "--where", "level=INFO", "--ring", "shop", "--ring", "shop.1").json_lines();
+    let names: BTreeSet<&str> = named.iter().filter_map(|line| line["ring"].as_str()).collect();
+    assert_eq!(names, BTreeSet::from([ring, &format!("{ring}.1")]));
+    assert!(of_ring(&["--min-duration", "15ms"]).len() > shown(ring, &["--min-duration", "15ms"]).len());
     // As of rings, without the descriptions of call sites and threads.
     for option in [["--where", "span=request"], ["--span", "query"], ["--min-duration", "15ms"], ["--thread", "worker"]]
     {
@@ -112,7 +141,7 @@ fn a_live_ring_of_spans_is_selected_by_span_duration_thread_level_target_and_fie
     run!("summary", &file, "--where", "field.user=eve").fails(2, "nothing of the capture is so");
     // Some terms are not about single events.
     run!("watch", ring, "--where", "open>2s").fails(2, "`open>2s` is not about a single event");
-    run!("watch", ring, "--from", "oldest", "--count", "1", "--where", "field.usr=ada or level>=INFO")
+    run!("watch", ring, AS_LIVE, "--count", "1", "--where", "field.usr=ada or level>=INFO")
         .warns("so far, no event has a field `usr`; there are");
 }
 
@@ -128,7 +157,7 @@ fn a_span_whose_beginning_is_overwritten_lasts_since_the_first_event_that_names_
         std::thread::sleep(Duration::from_millis(20));
     });
     drop(dispatch);
-    let lines = run!("watch", &ring, "--from", "oldest", "--json", "--min-duration", "15ms").json_lines();
+    let lines = run!("watch", &ring, AS_LIVE, "--json", "--min-duration", "15ms").json_lines();
     let of_events: Vec<&Value> = lines.iter().filter(|line| line["name"].is_string()).collect();
     assert_eq!(of_events.len(), 1, "{lines:?}");
     assert_eq!((of_events[0]["name"].text(), of_events[0]["payload"]["name"].text()), ("SPAN_CLOSE", "outer"));

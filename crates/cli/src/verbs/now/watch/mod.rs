@@ -179,7 +179,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen()?;
     if saved::has_capture(&args.names) {
         args.process.refuse_enable("a capture")?;
-        return captured::run(args, &interrupt);
+        return captured::run(args, &args.names, &interrupt);
+    }
+    args.process.check_directive()?;
+    let begun_nanos = Clock::global().now_epoch_nanos();
+    let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
+    if captured::has_all_of(args, &names) {
+        return captured::run(args, &names, &interrupt);
     }
     if let Some(option) = args.window.used_of_captures() {
         return Exit::Usage.fail(format!("{option} selects a part of a capture; name a capture file"));
@@ -187,9 +193,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut silence = Silence::new(args.quiet);
     let from = args.from.as_ref().map(StartOption::in_rings).transpose()?;
     let start = from.or(args.last.map(Start::Last));
-    args.process.check_directive()?;
-    let begun_nanos = Clock::global().now_epoch_nanos();
-    let Some(names) = args.process.rings_or_wait(&args.names, args.reopen, &interrupt)? else { return Ok(Exit::Done) };
     let patterns = FollowedPatterns::new(&args.names).knowing(&names);
     if names != args.names && !args.quiet {
         let rings: Vec<String> = names.iter().map(|name| name.display().to_string()).collect();

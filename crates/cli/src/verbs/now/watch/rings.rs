@@ -14,6 +14,7 @@ use eventring::reader::{Descriptor, ReaderError, ReaderOptions, RingItem, RingSe
 use eventring::tracing::ThreadKey;
 use eventring_capture::CaptureFile;
 use eventring_capture::recording::{CaptureEntries, RecordingEntry};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The time between two checks for Ctrl-C while the watch waits for a ring.
@@ -78,6 +79,17 @@ impl Rings {
         };
         let rings = capture.rings().iter().zip(0..).map(describe).collect();
         Self { rings, ..Self::of(Entries::Capture(CaptureEntries::of_all_rings(capture).into())) }
+    }
+
+    /// Names the rings of a capture as the command line names them, which may be by paths.
+    pub(super) fn label_as(&mut self, names: &[PathBuf]) {
+        for ring in &mut self.rings {
+            let shard0 = ring.label.rsplit_once('.').filter(|_| ring.is_shard).map_or(&*ring.label, |(of, _)| of);
+            let named = names.iter().find(|name| name.file_name().is_some_and(|file| file == shard0));
+            if let Some(parent) = named.and_then(|name| name.parent()) {
+                ring.label = parent.join(&ring.label).display().to_string();
+            }
+        }
     }
 
     /// Returns true if these are the rings of a capture.

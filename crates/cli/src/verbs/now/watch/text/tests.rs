@@ -79,7 +79,7 @@ fn record_business(recorder: &Recorder) {
 
 fn open(paths: &[PathBuf]) -> Rings {
     let interrupt = Interrupt::listen().unwrap();
-    Rings::open(paths, &Expect::default(), None, false, &interrupt, &mut Silence::new(true)).unwrap().unwrap()
+    Rings::open(paths, &Expect::default(), None, (false, 0), &interrupt, &mut Silence::new(true)).unwrap().unwrap()
 }
 
 fn next(rings: &mut Rings) -> Option<NextItem<'_>> {
