@@ -17,6 +17,17 @@ pub use eventring_stress::files::{directory, names_in, place, places};
 /// A snapshot that is kept with the project.
 pub const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/all-exec-events.snapshot.zst");
 
+/// Returns the names of all formats of `export`, as its help lists them.
+pub fn formats() -> Vec<String> {
+    let help = run!("export", "--help").out;
+    let (_, of_format) = help.split_once("--format <FORMAT>").unwrap();
+    let list = of_format.split("\n\n").find(|part| part.contains("Possible values:")).unwrap();
+    let names = list.lines().filter_map(|line| Some(line.trim().strip_prefix("- ")?.split_once(':')?.0.to_owned()));
+    let names: Vec<String> = names.collect();
+    assert!(names.len() >= 7, "{names:?}");
+    names
+}
+
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_eventring");
 
 /// The output and exit code of a run of the program, and what was run.

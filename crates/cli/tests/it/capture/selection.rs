@@ -197,12 +197,12 @@ fn times_are_selected_in_each_of_their_forms() {
 fn every_format_takes_a_selection_and_shows_the_same_spans() {
     let (directory, capture) = capture();
     let all = |options: &[&str], format: &str| {
-        let path = place(&directory, "out");
+        let path = place(&directory, format);
         let run = run!("export", &capture, "-t", format, "--force", "--json", "-o", &path, options);
         run.json()["spans"].number()
     };
-    for format in ["perfetto", "chrome", "folded", "jsonl"] {
-        assert_eq!((all(&[], format), all(&["--span", "query"], format)), (6, 3), "{format}");
+    for format in program::formats() {
+        assert_eq!((all(&[], &format), all(&["--span", "query"], &format)), (6, 3), "{format}");
     }
 }
 

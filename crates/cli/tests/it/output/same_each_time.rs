@@ -141,9 +141,11 @@ fn every_verb_says_the_same_of_one_capture_each_time() {
         &["diff", file, file, "--json", "--times"],
         &["diff", file, file, "--fail-if", "p99(step-*)>=+0%"],
     ];
-    let formats = ["perfetto", "chrome", "folded", "jsonl", "ctf", "parquet", "otlp-json"];
-    let exports = formats.map(|format| ["export", file, "--format", format, "-o", out]);
-    let selected = formats.map(|format| ["export", file, "--format", format, "--where", "thread=worker-2", "-o", out]);
+    let formats = program::formats();
+    let formats = || formats.iter().map(String::as_str);
+    let exports: Vec<_> = formats().map(|format| ["export", file, "--format", format, "-o", out]).collect();
+    let selected = |format| ["export", file, "--format", format, "--where", "thread=worker-2", "-o", out];
+    let selected: Vec<_> = formats().map(selected).collect();
     let by_span =
         ["perfetto", "chrome"].map(|format| ["export", file, "--format", format, "--view", "span", "-o", out]);
     let report = ["report", file, "-o", out];
