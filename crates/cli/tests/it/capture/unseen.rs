@@ -23,7 +23,8 @@ fn a_name_that_nothing_had_is_said_at_the_end_and_one_that_something_had_is_not(
     let capture = ["capture", ring, "-f", "-o", argument(&file)];
     let on = place(&dir, "on-{n}.evc");
     let triggers = ["capture", ring, "-o", argument(&on)];
-    let watch = ["watch", ring, "--from", "oldest"];
+    // As a live ring.
+    let watch = ["watch", ring, "--last", "1000000"];
     let saved = place(&dir, "saved.evc");
     run!("capture", ring, "--now", "-o", &saved).ends(0);
     let watch_file = ["watch", argument(&saved)];
