@@ -2,7 +2,6 @@
 
 use super::cursors::cursor::{Cursor, Next};
 use super::gap::Gap;
-use super::info::RingState;
 use super::wait::{self, Awaited, WaitStrategy, Waited, Waiter};
 use crate::layout::Descriptor;
 use std::time::Duration;
@@ -90,7 +89,7 @@ impl Awaited for Follower {
 
     fn has_ended(&mut self) -> bool {
         // A ring in the state `Unknown` counts as live, because its writer may live.
-        !matches!(self.cursor.reader().state(), RingState::Live | RingState::Unknown)
+        !self.cursor.reader().state().may_be_written()
     }
 
     fn waiter(&mut self) -> &mut Waiter {

@@ -159,6 +159,14 @@ pub enum RingState {
     Unknown,
 }
 
+impl RingState {
+    /// Returns true if a program may write the ring: the state is `Live` or `Unknown`.
+    #[must_use]
+    pub const fn may_be_written(self) -> bool {
+        matches!(self, Self::Live | Self::Unknown)
+    }
+}
+
 /// Returns the content type of a ring.
 pub(super) fn content_type(memory: &MappedMemory) -> u16 {
     let mut bytes = [0; 2];

@@ -5,7 +5,7 @@ use super::error::OtlpError;
 use super::post::Post;
 use super::sender::{OtlpSummary, SendTimeout, send_all};
 use crate::messages::{BATCH_BYTES, OtlpConsumer, OtlpMapper, OtlpRequests};
-use eventring::reader::{Reader, RingSet, RingState, SetRing};
+use eventring::reader::{Reader, RingSet, SetRing};
 use eventring::recorder::Clock;
 use eventring_capture::NextRing;
 use eventring_live::{Live, LiveOptions, LiveProgress};
@@ -133,8 +133,7 @@ impl Queue<'_> {
 
     /// Looks whether the user wants an end, and whether the programs have ended.
     fn look(&mut self) {
-        let have_ended =
-            || self.programs.iter().all(|ring| !matches!(ring.state(), RingState::Live | RingState::Unknown));
+        let have_ended = || self.programs.iter().all(|ring| !ring.state().may_be_written());
         if (self.stops)() {
             self.stopped_nanos.get_or_insert_with(|| Clock::global().now_epoch_nanos());
             // Nothing more is recorded, and the collector does not take what was.

@@ -83,6 +83,32 @@ pub enum PerfEvent {
     Marker = 13,
 }
 
+impl PerfEvent {
+    /// Returns true if the event says something by itself, and not of a span: a log record or a mark.
+    #[inline]
+    #[must_use]
+    pub const fn is_happening(self) -> bool {
+        matches!(self, Self::Event | Self::Marker)
+    }
+
+    /// Returns true if the payload has values: fields, a text, or the value of a counter.
+    #[inline]
+    #[must_use]
+    pub const fn has_values(self) -> bool {
+        match self {
+            Self::SpanNew | Self::SpanRecord | Self::Event | Self::Counter | Self::Marker => true,
+            Self::RecordError
+            | Self::ThreadStarted
+            | Self::ThreadEnded
+            | Self::CallSite
+            | Self::SpanEnter
+            | Self::SpanExit
+            | Self::SpanClose
+            | Self::SpanFollowsFrom => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

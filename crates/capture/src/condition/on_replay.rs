@@ -145,23 +145,7 @@ impl<'a> EventSubject<'a> {
     /// Returns true if this is a log record, a mark or a typed event: it says something by itself, and not of a span.
     #[must_use]
     pub fn is_content(&self) -> bool {
-        self.record().is_none_or(|it| match it.event {
-            Some(PerfEvent::Event | PerfEvent::Marker) => true,
-            Some(
-                PerfEvent::Counter
-                | PerfEvent::RecordError
-                | PerfEvent::SpanNew
-                | PerfEvent::SpanRecord
-                | PerfEvent::SpanEnter
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanClose
-                | PerfEvent::SpanFollowsFrom
-                | PerfEvent::ThreadStarted
-                | PerfEvent::ThreadEnded
-                | PerfEvent::CallSite,
-            )
-            | None => false,
-        })
+        self.record().is_none_or(|it| it.event.is_some_and(PerfEvent::is_happening))
     }
 
     fn is_log_record(&self) -> bool {

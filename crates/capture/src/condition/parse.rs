@@ -18,7 +18,7 @@ const VALUE_ENDS: [char; 2] = ['(', ')'];
 const ARGUMENT_ENDS: [char; 3] = ['(', ')', ','];
 /// The word before the path of a field.
 const FIELD: &str = "field.";
-/// What other languages write for words of this one.
+/// The words and signs of other languages, each with the word that stands for it here.
 const OF_OTHER_LANGUAGES: [(&str, &str); 6] =
     [("&&", "and"), ("||", "or"), ("!", "not"), ("AND ", "and"), ("OR ", "or"), ("NOT ", "not")];
 const A_TERM: &str = "span=NAME, dur>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \

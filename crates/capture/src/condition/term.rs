@@ -69,7 +69,7 @@ pub(super) enum Term {
     Signal,
 }
 
-/// What must be known for a term to be decided.
+/// The knowledge by which a term is decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum About {
     /// An event, which says it by itself.

@@ -76,7 +76,7 @@ pub trait ReplayConsumer {
     }
 }
 
-/// What a consumer needs of spans beside their times and call sites.
+/// The values of spans that a consumer needs beside their times and call sites.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReplayNeeds {
     /// The fields, decoded. A replay in bounded memory keeps them undecoded, whoever needs them.

@@ -9,7 +9,7 @@ use crate::text::losses::{
     report_table_losses,
 };
 use eventring::files::{CONTENT_TYPE_PERF, RingDirectories, RingName};
-use eventring::reader::{LostPages, Reader, ReaderError, RingState};
+use eventring::reader::{LostPages, Reader, ReaderError};
 use eventring::schema::perf::PerfEvent;
 use eventring_capture::recording::PayloadLosses;
 use eventring_capture::{CaptureFile, EndReason, ReadFiles, Selection, capture_now};
@@ -98,7 +98,7 @@ fn present(names: &[PathBuf], needs_spans: bool) -> anyhow::Result<Saved> {
     }
     let mut read = ReadFiles::default();
     rings.iter().for_each(|ring| read.add_ring(ring));
-    let are_live = rings.iter().any(|ring| matches!(ring.state(), RingState::Live | RingState::Unknown));
+    let are_live = rings.iter().any(|ring| ring.state().may_be_written());
     let (capture, made) = capture_now(rings, || true).map_err(|error| advice::on_saved(&names[0], error))?;
     let capture = capture.of_rings(are_live);
     let lost_pages = made.lost_pages.first().map(|(_, lost)| *lost);

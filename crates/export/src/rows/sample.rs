@@ -55,18 +55,7 @@ impl SampleKind {
             Some(PerfEvent::Marker) => Some(Self::Marker),
             Some(PerfEvent::RecordError) => Some(Self::NotRecorded),
             None => Some(Self::Unknown),
-            Some(
-                PerfEvent::Event
-                | PerfEvent::SpanNew
-                | PerfEvent::SpanRecord
-                | PerfEvent::SpanEnter
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanClose
-                | PerfEvent::SpanFollowsFrom
-                | PerfEvent::ThreadStarted
-                | PerfEvent::ThreadEnded
-                | PerfEvent::CallSite,
-            ) => None,
+            Some(_) => None,
         }
     }
 

@@ -141,20 +141,7 @@ impl<S: See, C> LiveConsumer<'_, S, C> {
                     state,
                 );
             }
-            Some(
-                PerfEvent::Counter
-                | PerfEvent::RecordError
-                | PerfEvent::SpanNew
-                | PerfEvent::SpanRecord
-                | PerfEvent::SpanEnter
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanClose
-                | PerfEvent::SpanFollowsFrom
-                | PerfEvent::ThreadStarted
-                | PerfEvent::ThreadEnded
-                | PerfEvent::CallSite,
-            )
-            | None => {}
+            _ => {}
         }
     }
 

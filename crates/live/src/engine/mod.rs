@@ -14,7 +14,7 @@ use super::observation::{Observation, ProgramEnd};
 use super::options::LiveOptions;
 use super::state::LiveState;
 use consumer::{LiveConsumer, See, replay};
-use eventring::reader::{Reader, RingEnd, RingSet, RingState, WaitStrategy};
+use eventring::reader::{Reader, RingEnd, RingSet, WaitStrategy};
 use eventring::recorder::Clock;
 use eventring_capture::recording::{
     CaptureRecording, RecordingReplay, RecordingTables, ReplayConsumer, RingEntries, TabledSpans, write_error,
@@ -462,7 +462,7 @@ impl Live {
         for (index, end) in self.ends.iter_mut().enumerate().filter(|(_, end)| end.noticed.is_none()) {
             let (tables, all) = (self.entries.tables(), self.entries.set().rings());
             let rings = || tables.rings.of_process(index).filter_map(|ring| all[ring as usize].reader());
-            if !rings().any(|ring| matches!(ring.state(), RingState::Live | RingState::Unknown)) {
+            if !rings().any(|ring| ring.state().may_be_written()) {
                 end.noticed = Some(now);
                 self.core.processes[index].has_ended = true;
                 self.core.processes[index].end = rings().filter_map(Reader::end).reduce(RingEnd::and);

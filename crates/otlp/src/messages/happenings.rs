@@ -38,19 +38,7 @@ impl Happening {
     /// Makes the happening of a record of a perf ring. Returns `None` if the record is about spans, threads or call
     /// sites, and for a sample of a counter.
     pub(super) fn of_record(record: &RawRecord<'_>, catalog: &Catalog) -> Option<Self> {
-        match record.event? {
-            PerfEvent::Event | PerfEvent::Marker | PerfEvent::RecordError => {}
-            PerfEvent::Counter
-            | PerfEvent::SpanNew
-            | PerfEvent::SpanRecord
-            | PerfEvent::SpanEnter
-            | PerfEvent::SpanExit
-            | PerfEvent::SpanClose
-            | PerfEvent::SpanFollowsFrom
-            | PerfEvent::ThreadStarted
-            | PerfEvent::ThreadEnded
-            | PerfEvent::CallSite => return None,
-        }
+        record.event.filter(|event| event.is_happening() || *event == PerfEvent::RecordError)?;
         let thread = catalog.thread(record.ext.thread_id);
         let mut happening = match record.decode(catalog).content {
             PerfContent::Event { call_site, fields, .. } => {

@@ -155,19 +155,7 @@ impl SpanReplay {
                 }
                 false
             }
-            (
-                PerfEvent::SpanNew
-                | PerfEvent::SpanRecord
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanClose
-                | PerfEvent::Event
-                | PerfEvent::Counter
-                | PerfEvent::Marker
-                | PerfEvent::RecordError
-                | PerfEvent::ThreadStarted
-                | PerfEvent::CallSite,
-                _,
-            ) => false,
+            _ => false,
         }
     }
 

@@ -108,25 +108,8 @@ impl<'r, 'c> PerfValues<'r, 'c> {
     /// Adds what an event says by itself. Returns `None` if its call site or thread is not in the tables.
     #[inline]
     fn add(&mut self, event: &Descriptor, payload: PayloadRead<'r>) -> Option<()> {
-        let code = match PerfEvent::from_code(event.event_type) {
-            Some(
-                code @ (PerfEvent::SpanNew
-                | PerfEvent::SpanRecord
-                | PerfEvent::Event
-                | PerfEvent::Counter
-                | PerfEvent::Marker),
-            ) => code,
-            Some(
-                PerfEvent::RecordError
-                | PerfEvent::SpanEnter
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanClose
-                | PerfEvent::SpanFollowsFrom
-                | PerfEvent::ThreadStarted
-                | PerfEvent::ThreadEnded
-                | PerfEvent::CallSite,
-            )
-            | None => return Some(()),
+        let Some(code) = PerfEvent::from_code(event.event_type).filter(|code| code.has_values()) else {
+            return Some(());
         };
         let ext = PerfExt::from_words(event.content_ext);
         if self.last_thread.replace(ext.thread_id) != Some(ext.thread_id)

@@ -13,7 +13,7 @@
 use super::process;
 use crate::exit::{Exit, Failure};
 
-use eventring::reader::{Reader, RingState};
+use eventring::reader::Reader;
 use eventring_capture::foreign::MappedFile;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -53,7 +53,7 @@ pub(crate) fn known_holder(ring: &Reader) -> Result<Option<u32>, Failure> {
 }
 
 fn may_be_written(ring: &Reader) -> bool {
-    matches!(ring.state(), RingState::Live | RingState::Unknown)
+    ring.state().may_be_written()
 }
 
 /// Returns true if a process has a ring mapped for writing; `None` if this user may not look.

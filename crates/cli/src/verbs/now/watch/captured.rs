@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::input::saved;
 use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
-use eventring::reader::{Reader, RingState};
+use eventring::reader::Reader;
 use eventring_capture::{EventSelection, Selection};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -24,7 +24,7 @@ pub(super) fn has_all_of(args: &Args, rings: &[PathBuf]) -> bool {
     let is_of_file = is_part && is_from_oldest && args.last.is_none() && !args.reopen && args.expect.is_empty();
     let is_over = |ring: &PathBuf| {
         let opened = Reader::options().header_only().open(ring);
-        opened.is_ok_and(|ring| !matches!(ring.state(), RingState::Live | RingState::Unknown))
+        opened.is_ok_and(|ring| !ring.state().may_be_written())
     };
     is_of_file && rings.iter().all(is_over)
 }

@@ -10,7 +10,7 @@ use crate::input::names::fields::KnownFields;
 use crate::input::patterns::FollowedPatterns;
 use crate::text::paint::WARNING;
 use entries::Entries;
-use eventring::reader::{Descriptor, ReaderError, ReaderOptions, RingItem, RingSet, RingState};
+use eventring::reader::{Descriptor, ReaderError, ReaderOptions, RingItem, RingSet};
 use eventring::tracing::ThreadKey;
 use eventring_capture::CaptureFile;
 use eventring_capture::recording::{CaptureEntries, RecordingEntry};
@@ -137,7 +137,7 @@ impl Rings {
         if asked.is_none_or(|asked| asked.elapsed() >= INTERVAL) {
             *asked = Some(Instant::now());
             let mut readers = self.rings.iter().filter_map(|ring| ring.reader.as_ref());
-            *answer = readers.all(|reader| !matches!(reader.state(), RingState::Live | RingState::Unknown));
+            *answer = readers.all(|reader| !reader.state().may_be_written());
         }
         *answer
     }

@@ -107,23 +107,10 @@ fn search_with<'p>(
 /// Returns the result of a test of an event by what it says itself, and false for one that only begins or ends a slice of
 /// a span, or describes a thread or call site.
 fn tested(entry: &RecordingEntry<'_>, test: impl FnOnce(&dyn Subject) -> bool) -> bool {
-    if let EntryContent::Perf { record, .. } = &entry.content {
-        match PerfEvent::from_code(record.descriptor.event_type) {
-            Some(
-                PerfEvent::Counter | PerfEvent::Event | PerfEvent::Marker | PerfEvent::SpanNew | PerfEvent::SpanRecord,
-            ) => {}
-            Some(
-                PerfEvent::RecordError
-                | PerfEvent::SpanEnter
-                | PerfEvent::SpanExit
-                | PerfEvent::SpanClose
-                | PerfEvent::SpanFollowsFrom
-                | PerfEvent::ThreadStarted
-                | PerfEvent::ThreadEnded
-                | PerfEvent::CallSite,
-            )
-            | None => return false,
-        }
+    if let EntryContent::Perf { record, .. } = &entry.content
+        && !PerfEvent::from_code(record.descriptor.event_type).is_some_and(PerfEvent::has_values)
+    {
+        return false;
     }
     entry.seen().is_some_and(|event| test(&EventSubject { event, replay: None, by_option: false }))
 }

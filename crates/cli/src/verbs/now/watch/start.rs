@@ -3,7 +3,7 @@
 use super::rings::Rings;
 use crate::args::selection::Time;
 use crate::exit::{Exit, Failure};
-use eventring::reader::{Reader, RingState, Seek};
+use eventring::reader::{Reader, Seek};
 
 /// Where to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Start {
             },
             Some(Self::Seqno(seqno)) => Seek::Seqno(seqno),
             Some(Self::Last(count)) => Seek::Last(count),
-            None if matches!(reader.state(), RingState::Live | RingState::Unknown) => Seek::Newest,
+            None if reader.state().may_be_written() => Seek::Newest,
             None => Seek::Oldest,
         }
     }
