@@ -13,4 +13,6 @@ pub(crate) mod local;
 #[cfg(all(target_os = "linux", not(any(eventring_unsupported, loom, shuttle))))]
 pub(crate) mod performance_counter;
 pub(crate) mod prefetch;
+#[cfg(all(feature = "thread-time", not(any(loom, shuttle))))]
+pub(crate) mod switches;
 pub(crate) mod ticks;

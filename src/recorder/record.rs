@@ -102,7 +102,7 @@ impl Core {
     #[inline(never)]
     fn record_empty(&self, event_type: u16, ext0: u64, ext1: u64, ext2: u64, ext3: u64) -> Recorded {
         if self.is_switched_on()
-            && let Some(recorded) = self.try_record_empty(event_type, ext0, ext1, ext2, ext3)
+            && let Some(recorded) = self.try_record_empty(|| true, event_type, ext0, ext1, ext2, ext3)
         {
             return recorded;
         }
@@ -156,9 +156,12 @@ impl Core {
 
     /// Records an event without payload on the fast path. The caller has checked that recording is switched on.
     /// Returns `None` if the common case does not apply; then call [`Self::record_empty_slow`].
+    ///
+    /// `is_common` is asked after the clock was read. What it has not seen yet is later than the event.
     #[inline(always)]
     pub(crate) fn try_record_empty(
         &self,
+        is_common: impl FnOnce() -> bool,
         event_type: u16,
         ext0: u64,
         ext1: u64,
@@ -169,6 +172,9 @@ impl Core {
             return None;
         }
         let time = self.try_time()?;
+        if !is_common() {
+            return None;
+        }
         let claim = self.writer.try_reserve_empty()?;
         let (seqno, epoch_nanos) = (claim.seqno, time());
         let content_ext = [ext0, ext1, ext2, ext3];

@@ -72,6 +72,8 @@ pub(crate) use system::{
 
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use linux::publish_process_context;
+#[cfg(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::{SchedstatFile, ThreadUsage, thread_cpu_nanos};
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]

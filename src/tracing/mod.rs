@@ -70,7 +70,7 @@ pub use filter::filter_override::FilterOverride;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
-    PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
+    PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTimes, SpanTree, Thread, ThreadKey,
     TimeOnThread, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
@@ -78,7 +78,9 @@ pub use record::counter::{Counter, CounterValue, Marker};
 pub use record::fields::args::LogValue;
 pub use record::fields::values::RecordedValue;
 pub use record::init::setup_error::{SetupError, SetupErrorKind};
-pub use record::init::variables::{CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE};
+pub use record::init::variables::{
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, THREAD_TIME_VARIABLE,
+};
 pub use record::init::{Recording, init, try_init, try_init_from_env, try_init_with};
 pub use record::layer::RecorderLayer;
 pub use record::perf_recorder::builder::PerfRecorderBuilder;

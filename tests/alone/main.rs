@@ -30,6 +30,7 @@ mod shm_modes;
 mod spans;
 mod stall;
 mod stall_ring;
+mod thread_time;
 mod tracing_filter_is_asked_once;
 mod tracing_fork;
 mod tracing_global_and_scoped;

@@ -2,6 +2,7 @@
 
 use super::call_site::CallSiteHeader;
 use super::thread::ThreadHeader;
+use super::thread_time::ThreadTime;
 use crate::schema::fields::utf8::Utf8;
 use crate::schema::payload::EventType;
 
@@ -81,6 +82,15 @@ pub enum PerfEvent {
     /// Descriptor: current span, call site.
     #[event(trailing(text: Utf8))]
     Marker = 13,
+    /// The thread has left its processor since its last event. The next THREAD_TIME of the thread says for how long.
+    ///
+    /// Descriptor: the span that the thread is in.
+    ThreadSwitched = 14,
+    /// What the thread did since its last THREAD_TIME: how long it ran, and how long it could have run.
+    ///
+    /// Descriptor: the span that the thread is in, flags.
+    #[event(payload = ThreadTime)]
+    ThreadTime = 15,
 }
 
 impl PerfEvent {
@@ -104,7 +114,9 @@ impl PerfEvent {
             | Self::SpanEnter
             | Self::SpanExit
             | Self::SpanClose
-            | Self::SpanFollowsFrom => false,
+            | Self::SpanFollowsFrom
+            | Self::ThreadSwitched
+            | Self::ThreadTime => false,
         }
     }
 }
@@ -135,6 +147,8 @@ mod tests {
                 "event 11 EVENT",
                 "event 12 COUNTER",
                 "event 13 MARKER",
+                "event 14 THREAD_SWITCHED",
+                "event 15 THREAD_TIME ThreadTime",
             ]
         );
         let offsets = |info: &StructInfo| info.fields.iter().map(|field| field.offset).collect::<Vec<_>>();
@@ -142,6 +156,10 @@ mod tests {
         assert_eq!(
             (offsets(CallSiteHeader::STRUCT), CallSiteHeader::WIRE_BYTES),
             (vec![0, 1, 2, 4, 8, 10, 12, 14, 16], 20)
+        );
+        assert_eq!(
+            (offsets(ThreadTime::STRUCT), ThreadTime::WIRE_BYTES),
+            (vec![0, 8, 16, 24, 28, 32, 36, 40, 44], 48)
         );
     }
 }

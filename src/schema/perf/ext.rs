@@ -24,6 +24,9 @@ pub mod flags {
     /// SPAN_EXIT of a scope: its guard was not dropped in time, so the scope ended with the span around it, or with its
     /// thread.
     pub const ENDED_WITH_PARENT: u16 = 1 << 8;
+    /// THREAD_TIME: the kernel does not say how long the thread could have run. What is left of the period is the sum of
+    /// that and of its sleep.
+    pub const NO_QUEUE: u16 = 1 << 9;
 }
 
 /// The content of the four extension words of a perf event.

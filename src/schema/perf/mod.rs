@@ -9,6 +9,7 @@ mod ext;
 mod field;
 pub(crate) mod tables;
 mod thread;
+mod thread_time;
 
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::event::PerfEvent;
@@ -16,3 +17,4 @@ pub use self::ext::{PerfExt, flags};
 pub(crate) use self::field::{ArgKind, FIELD_HEADER_BYTES, TRUNCATED, TRUNCATION_BYTES};
 pub use self::field::{Cut, FieldValue, MalformedFields, NotFormatted, RawField, RawFields, ValueType};
 pub use self::thread::{ThreadHeader, ThreadView};
+pub use self::thread_time::ThreadTime;

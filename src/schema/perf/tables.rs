@@ -22,6 +22,15 @@ pub const MAGIC_OFFSET: u64 = 0;
 pub const SHARD_FAILURES_OFFSET: u64 = 0x08;
 /// The offset of the word that counts spans that were not recorded, because too many spans were open.
 pub const LOST_SPANS_OFFSET: u64 = 0x10;
+/// The offset of the word that says whether the times of threads are measured, or why they are not: the code of a
+/// [`ThreadTimeState`].
+pub const THREAD_TIME_STATE_OFFSET: u64 = 0x18;
+/// The offset of the word with the nanoseconds that the measurement of times has cost all threads together.
+pub const THREAD_TIME_COST_OFFSET: u64 = 0x20;
+/// The offset of the word that counts THREAD_TIME events.
+pub const THREAD_TIMES_OFFSET: u64 = 0x28;
+/// The offset of the word that counts THREAD_SWITCHED events.
+pub const THREAD_SWITCHES_OFFSET: u64 = 0x30;
 /// The words of the table of call sites.
 pub const CALL_SITES: TableWords = TableWords { first: 0x40 };
 /// The words of the table of threads.

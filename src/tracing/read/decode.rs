@@ -75,6 +75,12 @@ impl RawRecord<'_> {
                 call_site: call_site(),
                 text: self.payload.valid().map(|text| String::from_utf8_lossy(text).into_owned()),
             },
+            PerfEvent::ThreadSwitched => PerfContent::ThreadSwitched { span },
+            PerfEvent::ThreadTime => PerfContent::ThreadTime {
+                span,
+                times: self.thread_time().map(|(times, _)| times),
+                flags: self.ext.flags,
+            },
         })
     }
 }

@@ -5,8 +5,8 @@ use super::call_site::CallSite;
 use super::catalog::Catalog;
 use super::record::{Field, Fields, FieldsProblem};
 use crate::reader::{Descriptor, PayloadRead};
-use crate::schema::EventType;
-use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, flags};
+use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, ThreadTime, flags};
+use crate::schema::{EventPayload as _, EventType};
 use crate::tracing::span_id::SpanId;
 use std::sync::Arc;
 
@@ -90,6 +90,15 @@ impl<'p> RawRecord<'p> {
         }
     }
 
+    /// Returns what a THREAD_TIME says, and whether it tells queue from sleep. Returns `None` for another event, or if
+    /// the payload was overwritten.
+    #[inline]
+    pub fn thread_time(&self) -> Option<(ThreadTime, bool)> {
+        let payload = self.payload.valid().filter(|_| self.event == Some(PerfEvent::ThreadTime))?;
+        let (times, _) = ThreadTime::decode(payload).ok()?;
+        Some((times, self.ext.flags & flags::NO_QUEUE == 0))
+    }
+
     /// Returns the time of the event in nanoseconds since the epoch.
     #[inline]
     pub fn epoch_nanos(&self) -> u64 {
@@ -158,9 +167,13 @@ fn is_whole(event: PerfEvent, ext: &PerfExt, payload: PayloadRead<'_>, catalog: 
         PerfEvent::SpanFollowsFrom => ext.span_id != 0 && ext.related != 0,
         PerfEvent::ThreadStarted => payload.valid().is_none_or(|payload| catalog.learn_thread(ext.thread_id, payload)),
         PerfEvent::CallSite => payload.valid().is_none_or(|payload| catalog.learn_call_site(ext.call_site_id, payload)),
-        PerfEvent::RecordError | PerfEvent::ThreadEnded | PerfEvent::Event | PerfEvent::Counter | PerfEvent::Marker => {
-            true
-        }
+        PerfEvent::ThreadTime => payload.valid().is_none_or(|payload| ThreadTime::decode(payload).is_ok()),
+        PerfEvent::RecordError
+        | PerfEvent::ThreadEnded
+        | PerfEvent::Event
+        | PerfEvent::Counter
+        | PerfEvent::Marker
+        | PerfEvent::ThreadSwitched => true,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::call_site::{CallSite, Thread};
 use crate::schema::RecordError;
-use crate::schema::perf::{Cut, FieldValue, flags};
+use crate::schema::perf::{Cut, FieldValue, ThreadTime, flags};
 use crate::tracing::span_id::SpanId;
 use std::sync::Arc;
 
@@ -114,6 +114,20 @@ pub enum PerfContent {
         /// The text of the mark; `None` if the text was overwritten before it was read.
         text: Option<String>,
     },
+    /// The thread has left its processor since its last event. The next [`Self::ThreadTime`] says for how long.
+    ThreadSwitched {
+        /// The span that the thread was in.
+        span: Option<SpanId>,
+    },
+    /// What the thread has done since its last such event.
+    ThreadTime {
+        /// The span that the thread was in.
+        span: Option<SpanId>,
+        /// The times and counts; `None` if they were overwritten before they were read.
+        times: Option<ThreadTime>,
+        /// Bits, see [`flags`](crate::schema::perf::flags).
+        flags: u16,
+    },
     /// An event that could not be recorded.
     NotRecorded {
         /// The span that the missing event was about, or the span that the thread was in.
@@ -157,6 +171,8 @@ impl PerfContent {
             Self::Event { span, .. }
             | Self::Counter { span, .. }
             | Self::Marker { span, .. }
+            | Self::ThreadSwitched { span }
+            | Self::ThreadTime { span, .. }
             | Self::NotRecorded { span, .. } => *span,
             Self::ThreadStarted | Self::ThreadEnded | Self::CallSite(_) | Self::Unknown { .. } => None,
         }

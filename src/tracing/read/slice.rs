@@ -1,5 +1,7 @@
 //! Slices: the times in which threads were in spans.
 
+use super::replay::Off;
+use super::span_times::SpanTimes;
 use crate::tracing::span_id::SpanId;
 
 /// Key of a thread: its recorder and its id there. A thread that records to two recorders has two keys.
@@ -38,6 +40,10 @@ pub struct TakenSlice {
     /// The instructions that the program executed in the slice, without those that slices of the same span inside it
     /// have counted. `None` if they are not known.
     pub instructions: Option<SpanInstructions>,
+    /// How the thread spent the time of the slice, without that of slices of the same span inside it.
+    pub times: SpanTimes,
+    /// The part of the times in which the thread was in no other span inside this one.
+    pub own_times: SpanTimes,
 }
 
 impl TakenSlice {
@@ -84,4 +90,10 @@ pub(super) struct InnerSlices {
     pub(super) instructions: Option<u64>,
     /// The instructions of slices of the same span inside this slice.
     pub(super) covered_instructions: u64,
+    /// How long the thread had been off when the slice began.
+    pub(super) off_at_enter: Off,
+    /// The times of slices directly inside this slice.
+    pub(super) times: SpanTimes,
+    /// The times of slices of the same span inside this slice.
+    pub(super) covered_times: SpanTimes,
 }

@@ -2,6 +2,7 @@
 
 use super::call_site::{CallSite, Thread};
 use super::record::Fields;
+use super::span_times::SpanTimes;
 use super::slice::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
 use crate::schema::perf::flags;
 use crate::span_slab::RemoteTrace;
@@ -56,6 +57,8 @@ pub struct Span {
     /// The instructions that the program executed in the span. `None` if they were not counted in one of its slices, or
     /// if the count of a slice was lost.
     pub instructions: Option<SpanInstructions>,
+    /// How threads spent the time in the span. [`Self::times`] returns it if it was measured.
+    pub(super) times: SpanTimes,
     /// The number of losses that the replay had seen when the span was created.
     pub(super) gaps_before: u64,
     /// True if the instructions of a slice that has ended are not known.
@@ -167,6 +170,7 @@ impl Span {
             is_busy_known: true,
             number,
             instructions: None,
+            times: SpanTimes::NONE,
             gaps_before: 0,
             has_uncounted_slice: false,
             open_slices: 0,
@@ -268,8 +272,11 @@ impl Span {
         let cut = self.cut_slices.iter().rposition(|cut| cut.slice.thread == thread);
         match (taken, cut) {
             (Some(taken), _) => {
-                self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(epoch_nanos));
+                let own_nanos = taken.own_nanos(epoch_nanos);
+                self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(own_nanos);
                 self.finish_slice(epoch_nanos);
+                let late_nanos = taken.times.total_nanos().saturating_sub(own_nanos);
+                self.times = self.times.plus(taken.times.shortened(late_nanos));
                 self.count_instructions(taken);
             }
             (None, Some(at)) => {
@@ -279,6 +286,7 @@ impl Span {
                 // In a later batch, an exit may come that was long before the close.
                 let rest = cut.own_nanos(closed_nanos).saturating_sub(cut.own_nanos(epoch_nanos));
                 self.counted_busy_nanos = self.counted_busy_nanos.saturating_sub(rest);
+                self.times = self.times.shortened(rest);
                 self.late_exit_epoch_nanos = self.late_exit_epoch_nanos.max(epoch_nanos);
                 if self.cut_slices.is_empty() {
                     // All threads had left the span before its close.
@@ -322,6 +330,13 @@ impl Span {
         self.counted_busy_nanos
     }
 
+    /// Returns how threads spent the time in the span, if any of it was measured. If the span was open when the replay
+    /// ended, the result is that until then.
+    #[must_use]
+    pub fn times(&self) -> Option<SpanTimes> {
+        Some(self.times).filter(SpanTimes::is_measured)
+    }
+
     /// Returns how long no thread was in the span, in nanoseconds, from its creation to its close. Returns `None` if
     /// one of the two was not seen. Several threads may be in the span at the same time, so this time and
     /// [`Self::counted_busy_nanos`] may be more than [`Self::wall_nanos`] together.
@@ -339,6 +354,7 @@ impl Span {
     pub(super) fn cut_slice(&mut self, taken: &TakenSlice, closed_epoch_nanos: u64) {
         self.finish_slice(closed_epoch_nanos);
         self.counted_busy_nanos = self.counted_busy_nanos.saturating_add(taken.own_nanos(closed_epoch_nanos));
+        self.times = self.times.plus(taken.times);
         self.cut_slices.push(*taken);
         if let Some(slice) = self.slices.iter_mut().rev().find(|slice| slice.id == Some(taken.slice.id)) {
             slice.nests = taken.nests;

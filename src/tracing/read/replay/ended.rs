@@ -5,6 +5,7 @@ use super::{GRACE_NANOS, SpanReplay};
 use crate::tracing::read::record::Fields;
 use crate::tracing::read::slice::OpenSlice;
 use crate::tracing::read::span::Span;
+use crate::tracing::read::span_times::SpanTimes;
 use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +19,7 @@ pub struct StacksAtEnd {
     now_epoch_nanos: u64,
     spans: HashSet<SpanId>,
     /// The time for which threads have been in each span since they entered it.
-    busy_nanos: HashMap<SpanId, u64>,
+    busy_nanos: HashMap<SpanId, (u64, SpanTimes)>,
 }
 
 impl SpanReplay {
@@ -120,10 +121,11 @@ impl SpanReplay {
 
     /// Returns the spans in which threads are at the end of the recording.
     pub fn stacks_at(&self, now_epoch_nanos: u64) -> StacksAtEnd {
-        let mut busy_nanos = HashMap::new();
-        self.stacks.open_times(now_epoch_nanos, |span, nanos| {
-            let sum: &mut u64 = busy_nanos.entry(span).or_default();
-            *sum = sum.saturating_add(nanos);
+        let mut busy_nanos: HashMap<SpanId, (u64, SpanTimes)> = HashMap::new();
+        let lost_until = |thread| self.losses.of_thread(thread, now_epoch_nanos);
+        self.stacks.open_times(now_epoch_nanos, lost_until, |span, nanos, times| {
+            let (sum, of_span) = busy_nanos.entry(span).or_insert((0, SpanTimes::NONE));
+            (*sum, *of_span) = (sum.saturating_add(nanos), of_span.plus(times));
         });
         StacksAtEnd { now_epoch_nanos, spans: self.spans_on_stacks(now_epoch_nanos), busy_nanos }
     }
@@ -131,8 +133,10 @@ impl SpanReplay {
     /// Sets in a span what is known of it at the end of the recording.
     pub fn end_with(&self, span: &mut Span, entered: &StacksAtEnd) {
         if span.is_open() {
-            let busy_nanos = entered.busy_nanos.get(&span.id).copied().unwrap_or(0);
-            span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(busy_nanos);
+            if let Some((busy_nanos, times)) = entered.busy_nanos.get(&span.id) {
+                span.counted_busy_nanos = span.counted_busy_nanos.saturating_add(*busy_nanos);
+                span.times = span.times.plus(*times);
+            }
             if entered.spans.contains(&span.id) {
                 // A thread is still in this open span, so the span existed until the end of the recording.
                 span.see(entered.now_epoch_nanos);

@@ -13,6 +13,7 @@
 //! | `memory` | sizes, from which the memory that a replay takes is estimated |
 //! | `live` | the replay of a stream without end, in bounded memory |
 //! | `refused` | the open spans for which a replay in bounded memory has no room |
+//! | `thread_clock` | how long a thread ran, could have run, and slept |
 //! | `tail` | the replay of batches that arrive one after the other |
 //! | `ended` | the spans that the replay returns: closed, lost, and the rest at the end |
 
@@ -28,9 +29,11 @@ mod span_record;
 mod stacks;
 mod step;
 mod tail;
+mod thread_clock;
 
 pub use losses::RingLosses;
 pub use step::{SpanChange, SpanStep};
+pub(super) use thread_clock::Off;
 
 use super::call_site::CallSite;
 use super::catalog::Catalog;
@@ -209,6 +212,18 @@ impl SpanReplay {
                 self.happen(span, thread, nanos);
                 SpanStep::None
             }
+            (PerfEvent::ThreadSwitched, span) => {
+                self.happen(span, thread, nanos);
+                self.stacks.switched(thread, nanos);
+                SpanStep::None
+            }
+            (PerfEvent::ThreadTime, span) => {
+                self.happen(span, thread, nanos);
+                if let Some((times, has_queue)) = record.thread_time() {
+                    self.stacks.measured(thread, nanos, &times, has_queue);
+                }
+                SpanStep::None
+            }
             (PerfEvent::RecordError, span) => {
                 self.happen(span, thread, nanos);
                 if let Some(span) = span.and_then(|span| self.spans.get_mut(&span)) {
@@ -311,8 +326,8 @@ impl SpanReplay {
     fn exit(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_slices, nanos) = (self.drops_slices, record.epoch_nanos());
         let open_slices = self.span(id, nanos, || record.known_call_site()).open_slices;
-        let taken = self.stacks.exit(thread, id, nanos, record.instructions(), open_slices > 1);
         let may_be_lost = self.losses.of_thread(thread, self.now_epoch_nanos);
+        let taken = self.stacks.exit(thread, id, nanos, record.instructions(), open_slices > 1, may_be_lost);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
         if taken.is_none() && span.has_moved_to(thread) && may_be_lost <= span.first_seen_epoch_nanos {
             return SpanStep::None;
@@ -336,7 +351,9 @@ impl SpanReplay {
         let span = self.span(id, nanos, || record.known_call_site());
         // In a damaged ring, a span can be closed again and again.
         let is_first = span.closed.replace(moment(record)).is_none();
-        let cut = if span.open_slices > 0 { self.stacks.take_all(recorder, id, nanos) } else { Vec::new() };
+        let has_open_slices = span.open_slices > 0;
+        let lost_until = |thread| self.losses.of_thread(thread, self.now_epoch_nanos);
+        let cut = if has_open_slices { self.stacks.take_all(recorder, id, nanos, lost_until) } else { Vec::new() };
         if !cut.is_empty()
             && let Some(span) = self.spans.get_mut(&id)
         {

@@ -1,7 +1,7 @@
 //! The trait by which the replay reads a record, decoded or raw. The replay decodes only those parts of a raw record
 //! that it keeps.
 
-use crate::schema::perf::{FieldValue, PerfEvent};
+use crate::schema::perf::{FieldValue, PerfEvent, ThreadTime, flags};
 use crate::tracing::read::call_site::{CallSite, Thread};
 use crate::tracing::read::catalog::Catalog;
 use crate::tracing::read::raw::RawRecord;
@@ -24,6 +24,8 @@ pub(super) trait SpanRecord {
     /// Returns the number of instructions that the program had executed on the thread at an enter or exit.
     fn instructions(&self) -> Option<u64>;
     fn flags(&self) -> u16;
+    /// Returns what a THREAD_TIME says, and whether it tells queue from sleep.
+    fn thread_time(&self) -> Option<(ThreadTime, bool)>;
     fn thread(&self) -> Arc<Thread>;
     /// Returns the call site. It may be one whose description is not known.
     fn call_site(&self) -> Option<Arc<CallSite>>;
@@ -78,6 +80,10 @@ impl SpanRecord for NamedRecord<'_> {
         self.record.ext.flags
     }
 
+    fn thread_time(&self) -> Option<(ThreadTime, bool)> {
+        self.record.thread_time()
+    }
+
     fn thread(&self) -> Arc<Thread> {
         self.catalog.thread(self.record.ext.thread_id)
     }
@@ -130,6 +136,8 @@ impl SpanRecord for PerfRecord {
             PerfContent::Event { .. } => PerfEvent::Event,
             PerfContent::Counter { .. } => PerfEvent::Counter,
             PerfContent::Marker { .. } => PerfEvent::Marker,
+            PerfContent::ThreadSwitched { .. } => PerfEvent::ThreadSwitched,
+            PerfContent::ThreadTime { .. } => PerfEvent::ThreadTime,
             PerfContent::NotRecorded { .. } => PerfEvent::RecordError,
             PerfContent::Unknown { .. } => return None,
         })
@@ -155,6 +163,13 @@ impl SpanRecord for PerfRecord {
         match &self.content {
             PerfContent::SpanNew { flags, .. } | PerfContent::SpanExit { flags, .. } => *flags,
             _ => 0,
+        }
+    }
+
+    fn thread_time(&self) -> Option<(ThreadTime, bool)> {
+        match &self.content {
+            PerfContent::ThreadTime { times, flags, .. } => Some(((*times)?, flags & flags::NO_QUEUE == 0)),
+            _ => None,
         }
     }
 

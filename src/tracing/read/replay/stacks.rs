@@ -1,7 +1,10 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
 use crate::tracing::read::id_map::IdMap;
+use crate::schema::perf::ThreadTime;
+use crate::tracing::read::replay::thread_clock::ThreadClock;
 use crate::tracing::read::slice::{InnerSlices, OpenSlice, TakenSlice, ThreadKey};
+use crate::tracing::read::span_times::SpanTimes;
 use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
@@ -22,6 +25,7 @@ pub(super) struct SpanStacks {
 /// The span stack of one thread, innermost last.
 #[derive(Clone, Debug, Default)]
 struct ThreadStack {
+    clock: ThreadClock,
     slices: Vec<OpenSlice>,
     /// For each slice, what is known of the slices inside it.
     inside: Vec<InnerSlices>,
@@ -41,8 +45,14 @@ impl SpanStacks {
         self.next_id += 1;
         self.open += 1;
         let stack = self.threads.entry(thread).or_default();
+        stack.clock.see(epoch_nanos);
         stack.slices.push(slice);
-        stack.inside.push(InnerSlices { entered_at: instructions, instructions: Some(0), ..InnerSlices::default() });
+        stack.inside.push(InnerSlices {
+            entered_at: instructions,
+            instructions: Some(0),
+            off_at_enter: stack.clock.off(),
+            ..InnerSlices::default()
+        });
         slice
     }
 
@@ -71,32 +81,46 @@ impl SpanStacks {
         epoch_nanos: u64,
         instructions: Option<u64>,
         is_entered_twice: bool,
+        lost_until_nanos: u64,
     ) -> Option<TakenSlice> {
         let stack = self.threads.get_mut(&thread)?;
+        stack.clock.see(epoch_nanos);
         let (at, mut taken) = stack.take(span)?;
         self.open -= 1;
         let whole = taken.exit_at(instructions);
+        let entered = taken.slice.entered_epoch_nanos;
+        let times = stack.clock.times(&taken.inside, entered, epoch_nanos, lost_until_nanos);
+        taken.times = times.without(taken.inside.covered_times);
+        taken.own_times = times.without(taken.inside.times);
         if let Some(outer) = at.checked_sub(1).and_then(|below| stack.inside.get_mut(below)) {
             outer.instructions = outer.instructions.zip(whole).and_then(|(inner, whole)| inner.checked_add(whole));
+            outer.times = outer.times.plus(times);
         }
         if is_entered_twice && let Some(outer) = stack.slices.iter().rposition(|slice| slice.span == span) {
             let nanos = epoch_nanos.saturating_sub(taken.slice.entered_epoch_nanos);
             let outer = &mut stack.inside[outer];
             outer.covered_nanos = outer.covered_nanos.saturating_add(nanos);
             outer.covered_instructions = outer.covered_instructions.saturating_add(whole.unwrap_or(0));
+            outer.covered_times = outer.covered_times.plus(times);
         }
         Some(taken)
     }
 
     /// Takes all slices of `span` from the stacks of all threads of one recorder, as if the threads had exited it at
     /// this time. Returns them in the order of their ids.
-    pub(super) fn take_all(&mut self, recorder: u32, span: SpanId, epoch_nanos: u64) -> Vec<TakenSlice> {
+    pub(super) fn take_all(
+        &mut self,
+        recorder: u32,
+        span: SpanId,
+        epoch_nanos: u64,
+        lost_until: impl Fn(ThreadKey) -> u64,
+    ) -> Vec<TakenSlice> {
         let is_in = |stack: &ThreadStack| stack.slices.iter().any(|slice| slice.span == span);
         let of_recorder = self.threads.iter().filter(|(thread, stack)| thread.recorder == recorder && is_in(stack));
         let threads: Vec<ThreadKey> = of_recorder.map(|(thread, _)| *thread).collect();
         let mut taken = Vec::new();
         for thread in threads {
-            taken.extend(std::iter::from_fn(|| self.exit(thread, span, epoch_nanos, None, true)));
+            taken.extend(std::iter::from_fn(|| self.exit(thread, span, epoch_nanos, None, true, lost_until(thread))));
         }
         taken.sort_unstable_by_key(|taken| taken.slice.id);
         taken
@@ -131,6 +155,17 @@ impl SpanStacks {
         });
     }
 
+    /// Takes a THREAD_SWITCHED of the thread.
+    pub(super) fn switched(&mut self, thread: ThreadKey, epoch_nanos: u64) {
+        self.threads.entry(thread).or_default().clock.switched(epoch_nanos);
+    }
+
+    /// Takes a THREAD_TIME of the thread.
+    pub(super) fn measured(&mut self, thread: ThreadKey, epoch_nanos: u64, times: &ThreadTime, has_queue: bool) {
+        let stack = self.threads.entry(thread).or_default();
+        stack.clock.measured(epoch_nanos, times, has_queue, &mut stack.inside);
+    }
+
     /// Forgets a thread that has ended. If its stack still has slices, because their exits were lost or have not come
     /// yet, the thread is kept.
     pub(super) fn end_thread(&mut self, thread: ThreadKey) {
@@ -163,16 +198,28 @@ impl SpanStacks {
     }
 
     /// Calls `add` with each span on a stack, and with the time that the thread has spent in it until `epoch_nanos`
-    /// and that no ended slice has counted.
-    pub(super) fn open_times(&self, epoch_nanos: u64, mut add: impl FnMut(SpanId, u64)) {
-        for stack in self.threads.values() {
-            let mut nanos: HashMap<SpanId, u64> = HashMap::new();
+    /// and that no ended slice has counted. `lost_until` returns until when events of a thread may have been lost.
+    pub(super) fn open_times(
+        &self,
+        epoch_nanos: u64,
+        lost_until: impl Fn(ThreadKey) -> u64,
+        mut add: impl FnMut(SpanId, u64, SpanTimes),
+    ) {
+        for (thread, stack) in &self.threads {
+            let Some(innermost) = stack.slices.last() else { continue };
+            let until = (epoch_nanos, lost_until(*thread));
+            let mut nanos: HashMap<SpanId, (u64, SpanTimes)> = HashMap::new();
             for (slice, inside) in stack.slices.iter().zip(&stack.inside) {
-                let since = || epoch_nanos.saturating_sub(slice.entered_epoch_nanos);
-                let rest = nanos.entry(slice.span).or_insert_with(since);
+                let entered = slice.entered_epoch_nanos;
+                let since = || {
+                    let times = stack.clock.open_times(inside, entered, innermost.last_seen_epoch_nanos, until);
+                    (epoch_nanos.saturating_sub(entered), times)
+                };
+                let (rest, times) = nanos.entry(slice.span).or_insert_with(since);
                 *rest = rest.saturating_sub(inside.covered_nanos);
+                *times = times.without(inside.covered_times);
             }
-            nanos.into_iter().for_each(|(span, nanos)| add(span, nanos));
+            nanos.into_iter().for_each(|(span, (nanos, times))| add(span, nanos, times));
         }
     }
 }
@@ -187,6 +234,7 @@ impl ThreadStack {
             self.slices.shrink_to(2 * self.slices.len());
             self.inside.shrink_to(2 * self.slices.len());
         }
-        Some((at, TakenSlice { slice, nests, inside, instructions: None }))
+        let (times, own_times) = (SpanTimes::NONE, SpanTimes::NONE);
+        Some((at, TakenSlice { slice, nests, inside, instructions: None, times, own_times }))
     }
 }

@@ -8,7 +8,7 @@ use crate::tracing::record::fields::encoded::{EncodedFields, MessageText};
 use crate::tracing::record::fields::redact::{Redactable, Redacting};
 use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::sites::call_sites::CALL_SITES;
-use crate::tracing::record::threads::thread::ThreadState;
+use crate::tracing::record::threads::thread::{self, ThreadState};
 use std::sync::Arc;
 use tracing_core::Metadata;
 use tracing_core::field::Visit;
@@ -33,7 +33,7 @@ impl PerfCore {
         visit: impl Fn(&mut dyn Visit),
         then: impl Fn(EncodedFields<'_>) -> R,
     ) -> R {
-        let epoch_nanos = ring.core.try_now();
+        let epoch_nanos = self.measured_now(thread, ring);
         if self.redacted.is_empty() {
             encoding::encode(thread, (&self.limits, log_call_site_id), epoch_nanos, |encoder| visit(encoder), then)
         } else {
@@ -55,6 +55,7 @@ impl PerfCore {
     ) -> u64 {
         let [span_id, related, ids, counts] = ext.to_words();
         let Some(ring) = thread.ring_of(self) else { return 0 };
+        self.measure(thread, ring);
         let words = [span_id, related, ids | thread.id_word(), counts];
         let recorded = ring.core.record(event as u16, words, payload);
         // Of a span that the thread is in twice, only the first enter and the last exit change anything.
@@ -83,7 +84,8 @@ impl PerfCore {
         let [span_id, related, ids, flags_and_counts] = ext.to_words();
         let words = [span_id, related, ids | thread.id_word(), flags_and_counts];
         let [_, _, ids, _] = words;
-        match ring.core.try_record_empty(event as u16, span_id, related, ids, flags_and_counts) {
+        let is_on_processor = || thread.switches.is_armed();
+        match ring.core.try_record_empty(is_on_processor, event as u16, span_id, related, ids, flags_and_counts) {
             Some(recorded) => self.show(ring, event, &PerfExt::from_words(words), recorded, &[]),
             None => return self.record_empty_slow(ring, event, span_id, related, ids, flags_and_counts),
         }
@@ -101,6 +103,7 @@ impl PerfCore {
         ids: u64,
         flags_and_counts: u64,
     ) -> u64 {
+        thread::with(|thread| self.measure(thread, ring));
         let recorded = ring.core.record_empty_slow(event as u16, span_id, related, ids, flags_and_counts);
         if recorded.seqno != 0 {
             let ext = PerfExt::from_words([span_id, related, ids, flags_and_counts]);

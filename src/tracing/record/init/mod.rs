@@ -16,7 +16,7 @@ use crate::tracing::filter::filter_handle::FilterHandle;
 use crate::tracing::filter::switch::switch;
 use crate::tracing::record::init::setup_error::{SetupCause, SetupError};
 use crate::tracing::record::init::variables::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE,
+    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, THREAD_TIME_VARIABLE,
 };
 use crate::tracing::record::layer::RecorderLayer;
 use crate::tracing::record::perf_recorder::builder::PerfRecorderBuilder;
@@ -24,6 +24,7 @@ use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::perf_recorder::handle::PerfRecorder;
 use crate::tracing::record::subscriber::RecorderSubscriber;
 use crate::tracing::record::threads::instruction_count::InstructionSource;
+use crate::tracing::record::threads::time::share::share_from_text;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use tracing_core::{LevelFilter, Subscriber, dispatcher};
@@ -111,10 +112,11 @@ impl Recording {
 /// called `my-app~2`, or have the lowest number that is free. If that process was killed and is not gone yet, its end
 /// is waited for, up to a second, and its rings are replaced.
 ///
-/// Three environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
+/// Four environment variables have an effect. `EVENTRING_FILTER` (`info,my_crate=debug`) is the filter of spans and
 /// events; without it, everything at level INFO or a more important level is recorded. `EVENTRING_REDACT`
 /// (`password,token`) names fields whose values are left out. `EVENTRING_INSTRUCTIONS` (`hardware`) is the source of
-/// instruction counts, see [`InstructionSource`].
+/// instruction counts, see [`InstructionSource`]. `EVENTRING_THREAD_TIME` (`0.2%`, `off`) is the share of a thread's
+/// time that measuring its times may cost, see [`PerfRecorderBuilder::thread_time`].
 ///
 /// ```no_run
 /// eventring::tracing::init("my-app");
@@ -255,10 +257,19 @@ fn builder_from_env(config: impl AsRef<OsStr>) -> Result<PerfRecorderBuilder, Se
     // which no field has, and the secret values would be recorded.
     let redacted = field_names(&redacted).map_err(|wrong| SetupError(SetupCause::Redact(wrong.to_owned())))?;
     let builder = PerfRecorder::builder().config(config).numbered(true).keep_from_env().redact_fields(redacted);
+    let builder = match set_and_not_empty(THREAD_TIME_VARIABLE) {
+        Some(share) => builder.thread_time(thread_time_share(&share)?),
+        None => builder,
+    };
     Ok(match set_and_not_empty(INSTRUCTIONS_VARIABLE) {
         Some(source) => builder.instructions(instruction_source(&source)?),
         None => builder,
     })
+}
+
+fn thread_time_share(text: &OsStr) -> Result<f64, SetupError> {
+    let wrong = || SetupError(SetupCause::ThreadTime(text.to_string_lossy().into_owned()));
+    text.to_str().and_then(share_from_text).ok_or_else(wrong)
 }
 
 fn instruction_source(source: &OsStr) -> Result<InstructionSource, SetupError> {

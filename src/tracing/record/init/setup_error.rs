@@ -2,7 +2,7 @@
 
 use crate::recorder::{RecorderError, RecorderErrorKind};
 use crate::tracing::filter::filter::FilterError;
-use crate::tracing::record::init::variables::{FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE};
+use crate::tracing::record::init::variables::{FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, THREAD_TIME_VARIABLE};
 use std::fmt;
 
 /// The reason why the process-wide recording could not begin.
@@ -19,6 +19,8 @@ pub(in crate::tracing::record) enum SetupCause {
     Redact(String),
     /// An unknown source of instruction counts.
     Instructions(String),
+    /// What is no share of a thread's time.
+    ThreadTime(String),
 }
 
 /// The kinds of [`SetupError`].
@@ -39,6 +41,8 @@ pub enum SetupErrorKind {
     Redact,
     /// An unknown source of instruction counts.
     Instructions,
+    /// An invalid share of the time of threads.
+    ThreadTime,
 }
 
 impl SetupError {
@@ -55,6 +59,7 @@ impl SetupError {
             SetupCause::Filter(_) => SetupErrorKind::Filter,
             SetupCause::Redact(_) => SetupErrorKind::Redact,
             SetupCause::Instructions(_) => SetupErrorKind::Instructions,
+            SetupCause::ThreadTime(_) => SetupErrorKind::ThreadTime,
         }
     }
 }
@@ -76,6 +81,11 @@ impl fmt::Display for SetupError {
                 "count instructions: found `{source}`, expected `off`, `plugin` or `hardware`; write one of these (from the environment variable \
                  {INSTRUCTIONS_VARIABLE})"
             ),
+            SetupCause::ThreadTime(share) => write!(
+                f,
+                "measure the times of threads: found `{share}`, expected `off` or a share of at most 100 %; write for example `0.2%` \
+                 (from the environment variable {THREAD_TIME_VARIABLE})"
+            ),
             SetupCause::Redact(name) => write!(
                 f,
                 "redact fields: found `{name}`, which no field can be named, expected names of fields, separated by commas; write \
@@ -92,7 +102,11 @@ impl std::error::Error for SetupError {
         match &self.0 {
             SetupCause::Rings(error) => Some(error),
             SetupCause::Filter(error) => Some(error),
-            SetupCause::Subscriber | SetupCause::Recorder | SetupCause::Redact(_) | SetupCause::Instructions(_) => None,
+            SetupCause::Subscriber
+            | SetupCause::Recorder
+            | SetupCause::Redact(_)
+            | SetupCause::Instructions(_)
+            | SetupCause::ThreadTime(_) => None,
         }
     }
 }

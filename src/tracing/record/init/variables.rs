@@ -16,3 +16,7 @@ pub const REDACT_VARIABLE: &str = "EVENTRING_REDACT";
 /// function that reads [`FILTER_VARIABLE`] also reads this variable. See
 /// [`InstructionSource`](crate::tracing::InstructionSource).
 pub const INSTRUCTIONS_VARIABLE: &str = "EVENTRING_INSTRUCTIONS";
+/// Environment variable with the share of a thread's time that measuring its times may cost: `0.2%`, or `off`. Every
+/// function that reads [`FILTER_VARIABLE`] also reads this variable. See
+/// [`PerfRecorderBuilder::thread_time`](crate::tracing::PerfRecorderBuilder::thread_time).
+pub const THREAD_TIME_VARIABLE: &str = "EVENTRING_THREAD_TIME";

@@ -42,7 +42,7 @@ fn try_log(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldVa
     let core: &'static Arc<PerfCore> = &PERF.installed()?.core;
     let ring = thread.try_ring(core).filter(|_| core.stores_arguments)?;
     let span_id = thread.span_stack.try_current(SCOPES)?;
-    let epoch_nanos = ring.core.try_now()?;
+    let epoch_nanos = thread.try_now(ring)?;
     let ext = PerfExt::of_span(span_id, call_site_id);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
     let panicked = move |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
@@ -76,7 +76,7 @@ fn log_slow(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldV
     if !core.stores_arguments {
         return log_as_text(site, thread, values);
     }
-    let epoch_nanos = ring.core.try_now();
+    let epoch_nanos = core.measured_now(thread, ring);
     let record = |fields: EncodedFields<'_>| record(site, (core, ring), thread, ext, fields);
     let mut encoder = SmallEncoder::new(thread, &core.limits);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), record);
@@ -96,7 +96,7 @@ fn log_as_text(site: &'static MacroSite, thread: &ThreadState, values: &impl Fie
     if core.stores_arguments {
         // The small buffer was too small already: each further visit would format the values once more.
         let visit = |encoder: &mut dyn Redactable| visit_values(values, site.metadata(), encoder);
-        return encode_large(thread, (&core.limits, NO_CALL_SITE), ring.core.try_now(), visit, record);
+        return encode_large(thread, (&core.limits, NO_CALL_SITE), core.measured_now(thread, ring), visit, record);
     }
     let visit = |visitor: &mut dyn Visit| visit_values(values, site.metadata(), visitor);
     core.encode_fields(thread, ring, NO_CALL_SITE, visit, record);

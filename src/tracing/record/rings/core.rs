@@ -9,6 +9,7 @@ use crate::tracing::record::fields::limits::FieldLimits;
 use crate::tracing::record::fields::redact::RedactedFields;
 use crate::tracing::record::rings::shards::Shards;
 use crate::tracing::record::rings::tables::{TableKind, Tables};
+use crate::tracing::record::threads::time::ThreadTimes;
 #[cfg(feature = "context")]
 use crate::tracing::trace_context::ids::ProcessIds;
 
@@ -37,6 +38,7 @@ pub(in crate::tracing::record) struct PerfCore {
     pub(in crate::tracing::record) stores_arguments: bool,
     pub(in crate::tracing::record) shards: Shards,
     tables: Tables,
+    pub(in crate::tracing::record) thread_times: ThreadTimes,
     lost_spans: AtomicU64,
     #[cfg(feature = "context")]
     process_ids: std::sync::OnceLock<ProcessIds>,
@@ -54,6 +56,7 @@ impl PerfCore {
     pub(in crate::tracing::record) fn new(
         shards: Shards,
         tables: Tables,
+        thread_times: ThreadTimes,
         now: Option<NowTable>,
         limits: FieldLimits,
         redacted: RedactedFields,
@@ -67,6 +70,7 @@ impl PerfCore {
             id,
             shards,
             tables,
+            thread_times,
             now,
             stores_arguments: redacted.is_empty() && limits.allow_any_small_text(),
             limits,

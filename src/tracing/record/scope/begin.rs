@@ -53,7 +53,7 @@ fn try_create(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> {
 #[inline(always)]
 pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> u64 {
     let Some((core, ring, call_site_id)) = try_prepare(site, thread) else { return begin_slow(site, thread, values) };
-    let Some(epoch_nanos) = ring.core.try_now() else { return begin_slow(site, thread, values) };
+    let Some(epoch_nanos) = thread.try_now(ring) else { return begin_slow(site, thread, values) };
     let mut encoder = SmallEncoder::new(thread, &core.limits);
     let panicked = |fields: EncodedFields<'_>| begin_and_end(site, core, thread, fields);
     visit_fields(&mut encoder, |encoder| values.encode_all(0, encoder), panicked);

@@ -39,7 +39,7 @@ impl RecorderSubscriber {
         let (core, ring) = self.sink.try_ring_for_fields(thread)?;
         let call_site_id = CALL_SITES.known_id_of(metadata)?;
         let current_id = thread.span_stack.try_current(self.owner.get())?;
-        let epoch_nanos = ring.core.try_now()?;
+        let epoch_nanos = thread.try_now(ring)?;
         Some(Prepared { core, ring, call_site_id, current_id, epoch_nanos })
     }
 

@@ -5,6 +5,7 @@
 //! | `thread` | the state of a thread |
 //! | `stack/` | the spans that a thread is in |
 //! | `end_of_thread` | the shards of a thread, which it gives back when it ends |
+//! | `time/` | how long a thread ran, could have run, and slept |
 //! | `instruction_count` | the instructions that a thread has executed |
 
 pub(in crate::tracing) mod end_of_thread;
@@ -12,3 +13,4 @@ pub(in crate::tracing) mod instruction_count;
 pub(in crate::tracing) mod stack;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 pub(in crate::tracing) mod thread;
+pub(in crate::tracing) mod time;

@@ -10,6 +10,7 @@ use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::rings::shards::Assignment;
 use crate::tracing::record::threads::end_of_thread;
 use crate::tracing::record::threads::stack::{Popped, SpanEntry, SpanStack};
+use crate::tracing::record::threads::time::SwitchWord;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub(in crate::tracing::record) struct ThreadState {
     id_word: AtomicU64,
     /// The ring in which the thread recorded last.
     last_ring: OwnedWord<Recorder>,
+    /// Tells whether the thread has left its processor.
+    pub(in crate::tracing::record) switches: SwitchWord,
     pub(in crate::tracing::record) span_stack: SpanStack,
     pub(in crate::tracing::record) free_list: FreeList,
     cached_rings: [OwnedWord<Recorder>; CACHED_RINGS],
@@ -86,6 +89,7 @@ impl ThreadState {
         Self {
             id_word: AtomicU64::new(0),
             last_ring: OwnedWord::nothing(),
+            switches: SwitchWord::not_told(),
             cached_rings: [const { OwnedWord::nothing() }; CACHED_RINGS],
             counting: Cell::new(Counting::Unknown),
             formatting_depth: Cell::new(0),
@@ -149,7 +153,11 @@ impl ThreadState {
         let assignment = match end_of_thread::find(recorder) {
             Some(assignment) if assignment.is_provisional => self.reassign(recorder, assignment),
             Some(assignment) => assignment,
-            None => self.assign(recorder),
+            None => {
+                let assignment = self.assign(recorder);
+                recorder.begin_times(self, assignment.shard);
+                assignment
+            }
         };
         if !assignment.is_provisional {
             self.cache_ring(recorder, assignment);

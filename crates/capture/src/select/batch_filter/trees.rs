@@ -240,19 +240,23 @@ impl SpanTrees {
                 }
                 verdict.is_sampled && verdict.fulfils | verdict.untested == self.test.all()
             }
-            PerfEvent::Event | PerfEvent::Marker | PerfEvent::Counter => {
+            PerfEvent::Event
+            | PerfEvent::Marker
+            | PerfEvent::Counter
+            | PerfEvent::ThreadSwitched
+            | PerfEvent::ThreadTime => {
                 let (is_sampled, fulfils) = match ext.span_id {
                     0 => (true, 0),
                     span if self.is_about_trees() => {
                         let verdict = self.verdict_by_id(span, cursors);
-                        (verdict.is_sampled || kind != PerfEvent::Event, verdict.fulfils)
+                        (verdict.is_sampled || matches!(kind, PerfEvent::Marker | PerfEvent::Counter), verdict.fulfils)
                     }
                     _ => (true, 0),
                 };
                 let missing = self.test.all() & !fulfils;
                 is_sampled
                     && (missing == 0
-                        || kind != PerfEvent::Counter && {
+                        || kind.is_happening() && {
                             let Answers { yes, unknown } = self.test.holds(event, payload, missing, true);
                             yes | unknown == missing
                         })

@@ -27,6 +27,8 @@ fn event_name(event: Option<PerfEvent>) -> Option<&'static str> {
         Some(PerfEvent::Event) => "log_record",
         Some(PerfEvent::Counter) => "counter",
         Some(PerfEvent::Marker) => "marker",
+        Some(PerfEvent::ThreadSwitched) => "thread_switched",
+        Some(PerfEvent::ThreadTime) => "thread_time",
         Some(PerfEvent::RecordError) => "not_recorded",
         None => "unknown",
         Some(PerfEvent::CallSite | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded) => return None,
@@ -96,6 +98,8 @@ impl PerfEvents {
                     self.members.text("why", &format!("{error:?}"));
                 }
             }
+            Some(PerfEvent::ThreadSwitched) => {}
+            Some(PerfEvent::ThreadTime) => self.put_thread_time(record),
             Some(_) => match catalog.known_call_site(record.ext.call_site_id) {
                 Some(call_site) => self.put_of_call_site(record, call_site, catalog),
                 None => self.put_of_call_site(record, &catalog.call_site(record.ext.call_site_id), catalog),
@@ -153,6 +157,21 @@ impl PerfEvents {
         if let Some(count) = record.instructions() {
             self.members.uint64("instructions", count);
         }
+    }
+
+    fn put_thread_time(&mut self, record: &RawRecord<'_>) {
+        let Some((times, has_queue)) = record.thread_time() else { return };
+        self.members.uint64("since", times.since_epoch_nanos);
+        self.members.uint64("cpu_ns", times.cpu_nanos);
+        if has_queue {
+            self.members.uint64("queue_ns", times.queue_nanos);
+        }
+        self.members.uint32("slices", times.slices);
+        self.members.uint32("merged", times.merged);
+        self.members.uint32("voluntary_switches", times.voluntary_switches);
+        self.members.uint32("involuntary_switches", times.involuntary_switches);
+        self.members.uint32("minor_faults", times.minor_faults);
+        self.members.uint32("major_faults", times.major_faults);
     }
 
     /// Puts the fields of a span or log record, the reasons why values are not whole, and what is missing.

@@ -1,0 +1,79 @@
+//! What measuring a thread's times may cost.
+
+/// The most that a thread may save up, in nanoseconds: enough for some 250 questions in a row.
+const SAVED_NANOS_MAX: u64 = 500_000;
+
+/// The budget of a thread. It grows with time, and shrinks by what each measurement costs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    /// The share of the thread's time, in millionths.
+    millionths: u32,
+    /// What may be spent now, in billionths of a millisecond: nanoseconds times a million.
+    saved: i64,
+    at_epoch_nanos: u64,
+}
+
+impl Budget {
+    pub(super) const fn new(millionths: u32, epoch_nanos: u64) -> Self {
+        Self { millionths, saved: (SAVED_NANOS_MAX * MILLION) as i64, at_epoch_nanos: epoch_nanos }
+    }
+
+    /// Returns true if the kernel may be asked now.
+    pub(super) fn allows(&mut self, epoch_nanos: u64) -> bool {
+        let passed = epoch_nanos.saturating_sub(self.at_epoch_nanos);
+        self.at_epoch_nanos = self.at_epoch_nanos.max(epoch_nanos);
+        let earned = passed.saturating_mul(self.millionths.into()).min(SAVED_NANOS_MAX * MILLION);
+        self.saved = self.saved.saturating_add(earned as i64).min((SAVED_NANOS_MAX * MILLION) as i64);
+        self.saved > 0
+    }
+
+    pub(super) fn spend(&mut self, nanos: u64) {
+        self.saved = self.saved.saturating_sub_unsigned(nanos.saturating_mul(MILLION));
+    }
+}
+
+const MILLION: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_thread_spends_its_share_what_it_has_saved_and_one_question(
+            millionths in 1_u32..20_000,
+            steps in prop::collection::vec((0_u64..100_000, 500_u64..5_000), 1..500),
+        ) {
+            let mut budget = Budget::new(millionths, 0);
+            let (mut now, mut spent, mut last) = (0, 0, 0);
+            for (passed, cost) in steps {
+                now += passed;
+                if budget.allows(now) {
+                    budget.spend(cost);
+                    spent += cost;
+                    last = cost;
+                }
+                let earned = now * u64::from(millionths) / MILLION;
+                prop_assert!(spent <= SAVED_NANOS_MAX + earned + last, "{spent} {earned}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_seldom_switches_is_always_asked() {
+        let mut budget = Budget::new(5_000, 0);
+        for now in (0..1_000).map(|step| step * 1_000_000) {
+            assert!(budget.allows(now));
+            budget.spend(2_500);
+        }
+        // Ten times as often, at most a quarter of the questions is allowed in the long run.
+        let allowed = (0..100_000_u64).filter(|step| {
+            let allows = budget.allows(1_000_000_000 + step * 100_000);
+            budget.spend(if allows { 2_500 } else { 0 });
+            allows
+        });
+        let allowed = allowed.count();
+        assert!((19_500..=20_500).contains(&allowed), "{allowed}");
+    }
+}
