@@ -24,6 +24,8 @@ pub use crate::schema::{
     schema_text::schema::schema_text_hash,
 };
 #[cfg(feature = "tracing")]
+pub use crate::schema::perf::measured_times::{MeasuredTimes, ThreadTimeState};
+#[cfg(feature = "tracing")]
 pub use crate::tracing::record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
 
 /// The offsets of the bytes of a ring file.

@@ -64,6 +64,7 @@
 //! |---|---|---|
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
+//! | `thread-time` | how long the threads of spans ran, could have run, and slept | yes |
 //! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
 //! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |
 //! | `otel-context` | the trace and span of each thread are published for profilers of OpenTelemetry | no |

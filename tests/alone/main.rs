@@ -31,6 +31,7 @@ mod spans;
 mod stall;
 mod stall_ring;
 mod thread_time;
+mod thread_time_places;
 mod tracing_filter_is_asked_once;
 mod tracing_fork;
 mod tracing_global_and_scoped;

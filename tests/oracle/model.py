@@ -6,13 +6,16 @@ from collections import namedtuple
 from types import SimpleNamespace
 
 from perf import (CLOSES, COUNTER, ENTERS, EVENT, MARKER, SCOPE, SPAN_CLOSE, SPAN_ENTER, SPAN_EXIT,
-                  SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, WITH_PARENT, Names, Thread, fields_json, read_fields)
+                  SPAN_FOLLOWS_FROM, SPAN_NEW, SPAN_RECORD, THREAD_SWITCHED, THREAD_TIME, WITH_PARENT, Names, Thread,
+                  fields_json, read_fields)
 from rings import NO_LOSS, Event, Gap
+from times import NAMES, Clock, shorten
 
 Record = namedtuple("Record", "event span site thread fields")
 
-def new_slice(thread, start):
-    return SimpleNamespace(thread=thread, start=start, end=None, missing=False, lost=False)
+def new_slice(thread, start, clock):
+    return SimpleNamespace(thread=thread, start=start, end=None, missing=False, lost=False, clock=clock,
+                           off=list(clock.off), times=None, seen=start)
 
 class Span:
     def __init__(self, process, key, head):
@@ -41,6 +44,7 @@ class Model:
         self.spans, self.records, self.typed, self.gaps = {}, [], [], []
         # Of each process: its last sign of life, and the end of its last loss. Of each span: the first event about it.
         self.last, self.unsure, self.first = {}, {}, {}
+        self.clocks, self.inside, self.lost = {}, {}, {}
         self.whole = since == 0 and upto == 2**64 and only is None and keep is None
         waiting, latest = {}, None
         for item in recording.merged():
@@ -58,6 +62,7 @@ class Model:
                 if item.sort < since:
                     self.gaps.remove(gap)
                 elif gap.cause not in NO_LOSS and gap.sort <= upto:
+                    self.lost[item.ring.index] = max(self.lost.get(item.ring.index, 0), item.sort)
                     self.unsure[process] = max(self.unsure.get(process, 0), item.sort)
             if not since <= item.time <= upto or keep and not keep(item):
                 continue
@@ -73,6 +78,15 @@ class Model:
         self.finish()
     def take(self, event):
         code, thread, flags = event.code, event.ext[2] >> 32, event.ext[3] & 0xffff
+        clock = self.clocks.setdefault((event.ring.head, thread), Clock())
+        clock.rings.add(event.ring.index)
+        stack = self.inside.setdefault((event.ring.head, thread), [])
+        if code in (THREAD_SWITCHED, THREAD_TIME, EVENT, COUNTER, MARKER) and stack and stack[-1][0] == event.ext[0]:
+            stack[-1][1].seen = max(stack[-1][1].seen, event.time)
+        if code == THREAD_SWITCHED:
+            clock.switched(event.time)
+        if code == THREAD_TIME and event.payload:
+            clock.measure(event.time, event.payload, flags, [piece for _, piece in stack])
         if code in (EVENT, COUNTER, MARKER):
             site = self.names.site(event)
             fields = read_fields(event.payload or b"", site) if code == EVENT else {}
@@ -95,16 +109,32 @@ class Model:
             span.begin, span.parent, span.scope = event.time, event.ext[1] or None, bool(flags & SCOPE)
             span.maker = thread
         if code == SPAN_ENTER or code == SPAN_NEW and flags & ENTERS:
-            span.slices.append(new_slice(thread, event.time))
+            clock.see(event.time)
+            stack.append((span.id, new_slice(thread, event.time, clock)))
+            span.slices.append(stack[-1][1])
         if code == SPAN_EXIT:
             inside = [piece for piece in span.slices if piece.thread == thread and piece.end is None]
+            clock.see(event.time)
             if not inside:
-                inside = [new_slice(thread, None)]
+                inside = [new_slice(thread, None, clock)]
                 span.slices += inside
-            inside[-1].end = event.time
+            piece = inside[-1]
+            piece.end = event.time
+            if piece.start is not None:
+                end = min(event.time, span.end or event.time)
+                if piece.times is None:
+                    piece.times = clock.of(piece, event.time, self.lost_until(clock))
+                shorten(piece.times, sum(piece.times) - max(0, end - piece.start))
+                stack[:] = [entry for entry in stack if entry[1] is not piece]
             span.scope = span.scope or bool(flags & CLOSES)
         if code == SPAN_CLOSE or code == SPAN_EXIT and flags & CLOSES:
             span.end, span.with_parent, span.closer = event.time, bool(flags & WITH_PARENT), thread
+            for piece in span.slices:
+                if piece.end is None and piece.times is None and piece.start is not None:
+                    piece.clock.see(event.time)
+                    piece.times = piece.clock.of(piece, event.time, self.lost_until(piece.clock))
+                    for entries in self.inside.values():
+                        entries[:] = [entry for entry in entries if entry[1] is not piece]
         if code == SPAN_FOLLOWS_FROM:
             span.follows.append(event.ext[1])
     def finish(self):
@@ -151,6 +181,23 @@ class Model:
                 end = max(piece.start, piece.end or self.last[span.process])
                 threads.setdefault(piece.thread, []).append((piece.start, end))
         return sum(union(pieces) for pieces in threads.values())
+    def lost_until(self, clock):
+        return max((self.lost.get(index, 0) for index in clock.rings), default=0)
+    def times(self, span):
+        """The parts of the busy time; nothing if none is known. A slice within one of the same thread is part of it."""
+        total = [0, 0, 0, 0]
+        for piece in span.slices:
+            around = [other for other in span.slices if other is not piece and other.thread == piece.thread
+                      and other.start is not None and piece.start is not None and other.start <= piece.start
+                      and (other.end or 2**64) >= (piece.end or 2**64) and span.slices.index(other) < span.slices.index(piece)]
+            if piece.start is None or around:
+                continue
+            parts = piece.times
+            if parts is None:
+                now, stack = self.last[span.process], self.inside[span.head, piece.thread]
+                parts = piece.clock.of_open(piece, stack[-1][1].seen if stack else 0, now, self.lost_until(piece.clock))
+            total = [a + b for a, b in zip(total, parts)]
+        return dict(zip(NAMES, total)) if any(total[:3]) else {}
     def own_time(self, span):
         """The duration without that of children, where these overlap without their common time counted twice."""
         inside = [(max(child.begin or 0, span.begin), min(child.end or span.end, span.end)) for child in span.children]
@@ -185,7 +232,8 @@ class Model:
         return {"process": span.process, "id": span.id, "parent": span.parent, **site_json(span.site),
                 "thread": None if span.begin is None else self.thread_json(span, span.maker), "start_ns": span.begin, "end_ns": span.end,
                 "duration_ns": span.end - span.begin if span.begin and span.end else None,
-                "busy_ns": None if unsure else self.busy(span), "open": span.state == "open",
+                "busy_ns": None if unsure else self.busy(span), **({} if unsure else self.times(span)),
+                "open": span.state == "open",
                 "end_lost": span.state == "end_lost", "may_have_losses": span.losses,
                 "last_seen_ns": span.last if span.state == "end_lost" else None, "follows_from": span.follows,
                 "slices": slices, "fields": fields_json(span.fields),

@@ -9,9 +9,9 @@ from rings import Bytes, Event
 from schema import shortest
 
 RECORD_ERROR, THREAD_STARTED, THREAD_ENDED, CALL_SITE, SPAN_NEW, SPAN_RECORD, SPAN_ENTER, SPAN_EXIT, SPAN_CLOSE, \
-    SPAN_FOLLOWS_FROM, EVENT, COUNTER, MARKER = range(1, 14)
+    SPAN_FOLLOWS_FROM, EVENT, COUNTER, MARKER, THREAD_SWITCHED, THREAD_TIME = range(1, 16)
 LEVELS = [None, "ERROR", "WARN", "INFO", "DEBUG", "TRACE"]
-SCOPE, ENTERS, CLOSES, WITH_PARENT = 32, 64, 128, 256
+SCOPE, ENTERS, CLOSES, WITH_PARENT, NO_QUEUE = 32, 64, 128, 256, 512
 CONTEXT = {254: "eventring.traceparent", 255: "eventring.tracestate"}
 NOT_FORMATTED = {1: "formatting is switched off", 2: "nested too deep", 3: "not recorded"}
 

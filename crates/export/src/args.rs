@@ -2,7 +2,7 @@
 
 use eventring::schema::Value;
 use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions};
+use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions, SpanTimes};
 use serde::{Serialize, Serializer};
 use serde_json::Map;
 use std::borrow::Cow;
@@ -105,6 +105,16 @@ impl Args {
         if let Some(SpanInstructions { all, own, .. }) = instructions {
             self.push("instructions", ArgValue::Uint(all));
             self.push("self_instructions", ArgValue::Uint(own));
+        }
+    }
+
+    /// Adds how threads spent the time of a span or slice, if any of it was measured.
+    pub fn push_times(&mut self, times: Option<SpanTimes>) {
+        if let Some(times) = times.filter(SpanTimes::is_measured) {
+            self.push("cpu_ns", ArgValue::Uint(times.cpu_nanos));
+            self.push("queue_ns", ArgValue::Uint(times.queue_nanos));
+            self.push("sleep_ns", ArgValue::Uint(times.sleep_nanos));
+            self.push("unmeasured_ns", ArgValue::Uint(times.unmeasured_nanos));
         }
     }
 
@@ -217,7 +227,8 @@ pub(crate) fn is_of_span(name: &str) -> bool {
             | "exit"
             | "open"
             | "open_at_least_ns"
-    ) || matches!(name, "busy_ns" | "instructions" | "self_instructions" | "missing_fields" | "fields_lost" | "problem")
+    ) || matches!(name, "busy_ns" | "cpu_ns" | "queue_ns" | "sleep_ns" | "unmeasured_ns")
+        || matches!(name, "instructions" | "self_instructions" | "missing_fields" | "fields_lost" | "problem")
 }
 
 /// Returns true if traces tell a fact of log records, or of typed events, under this name.

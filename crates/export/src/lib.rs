@@ -60,7 +60,9 @@ pub use formats::files::ExportFiles;
 pub use names::{Names, SharedNames, full_name};
 pub use stacks::KernelNanos;
 pub use summary::programs::{ProgramState, ProgramSummary};
-pub use summary::{EventSummary, InstructionSummary, SpanKernelTimes, SpanKind, SpanSummary, Summary, summarize};
+pub use summary::{
+    EventSummary, InstructionSummary, SpanKernelTimes, SpanKind, SpanSummary, Summary, TimeSummary, summarize,
+};
 
 pub use eventring_capture::recording::ReplayCounts as ExportSummary;
 use eventring_capture::recording::{CaptureRecording, write_error};

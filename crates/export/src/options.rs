@@ -37,8 +37,13 @@ pub enum Weight {
     Time,
     /// The instructions that the program executed while a thread was in the span, and in no span inside it
     Instructions,
-    /// The time in nanoseconds that threads ran, as samples say, with the program's stacks
+    /// The time in nanoseconds that threads ran: as samples say, with the program's stacks, or without samples as threads
+    /// have measured it in their spans
     Cpu,
+    /// The time in nanoseconds that threads in spans could have run and had no processor, as they have measured it
+    Queue,
+    /// The time in nanoseconds that threads in spans waited for something, as they have measured it
+    Sleep,
     /// The time in nanoseconds that threads waited in the kernel, with the stacks at which they left their processors
     Blocked,
     /// The time in nanoseconds that threads could have run and others did, with the same stacks
@@ -46,7 +51,8 @@ pub enum Weight {
 }
 
 impl Weight {
-    /// Returns true if the numbers are those of the kernel, and the stacks go on with those of the program.
+    /// Returns true if the numbers are those of the kernel, if it says something, and the stacks go on with those of the
+    /// program.
     #[must_use]
     pub fn is_of_kernel(self) -> bool {
         matches!(self, Self::Cpu | Self::Blocked | Self::Runnable)

@@ -19,7 +19,9 @@ use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
     ReplayState, SpanOver, replay_capture,
 };
-use eventring_profile::by_span::{CodeStacks, KernelNames, KernelPart, KernelRing, KernelWanted, ThreadOwners};
+use eventring_profile::by_span::{
+    CodeStacks, Did, KernelNames, KernelPart, KernelRing, KernelWanted, Said, ThreadOwners,
+};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -47,6 +49,8 @@ pub(super) struct KernelOutline {
     known: HashSet<ThreadKey>,
     /// The indices in `begun` of the threads by what the system numbers them, and in which turn. Filled at the end.
     by_turn: HashMap<(u32, usize), usize>,
+    /// The threads of which the kernel says what they did, as the system numbers them.
+    with_states: HashSet<u32>,
 }
 
 /// A thread of a program that has been in a span.
@@ -65,7 +69,17 @@ impl KernelOutline {
             begun: Vec::new(),
             known: HashSet::new(),
             by_turn: HashMap::new(),
+            with_states: HashSet::new(),
         })
+    }
+
+    /// Takes what the kernel has said.
+    fn said(&mut self, part: &KernelPart) {
+        let shares = part.said().iter().filter_map(|said| match said {
+            Said::Share(share) => Some(share),
+            Said::Sample(_) => None,
+        });
+        self.with_states.extend(shares.filter(|share| share.did() != Did::Unknown).map(|share| share.thread_id));
     }
 
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, now_nanos: u64) {
@@ -97,6 +111,11 @@ impl KernelOutline {
     pub(super) fn thread(&self, os_thread_id: u32, turn: usize) -> Option<(u32, ThreadKey, &Thread)> {
         let thread = &self.begun[*self.by_turn.get(&(os_thread_id, turn))?];
         Some((thread.process, thread.key, &thread.described))
+    }
+
+    /// Returns true if the kernel says what this thread did, as the system numbers it.
+    pub(super) fn has_states(&self, os_thread_id: u32) -> bool {
+        self.with_states.contains(&os_thread_id)
     }
 
     /// Returns the stacks of the program.
@@ -227,6 +246,7 @@ impl ReplayConsumer for OutlinePass {
     fn entry(&mut self, entry: &RecordingEntry<'_>, step: &SpanStep, state: ReplayState<'_>) -> io::Result<()> {
         if let Some(kernel) = &mut self.kernel {
             kernel.entry(entry, step, state.now_nanos);
+            state.part::<KernelPart>().into_iter().for_each(|part| kernel.said(part));
         }
         match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
@@ -262,6 +282,7 @@ impl ReplayConsumer for OutlinePass {
         self.end_nanos = end_nanos.to_vec();
         if let (Some(kernel), Some(part)) = (&mut self.kernel, state.part::<KernelPart>()) {
             kernel.names = part.names().unwrap_or_default();
+            kernel.said(part);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::names::{Names, SharedNames, full_name};
 use super::options::Weight;
-use eventring::tracing::{CallSite, IdMap, Span, SpanId};
+use eventring::tracing::{CallSite, IdMap, Span, SpanId, SpanTimes};
 use eventring_capture::recording::PerDescription;
 use eventring_profile::by_span::SpanPlace;
 use schemars::JsonSchema;
@@ -66,7 +66,31 @@ struct Stack {
 pub struct StackSums {
     pub(super) nanos: u64,
     pub(super) instructions: u64,
+    /// How threads spent the time, as they have measured it.
+    pub(super) measured: MeasuredNanos,
     pub(super) kernel: KernelNanos,
+}
+
+/// How threads spent the time of a stack, as they have measured it, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct MeasuredNanos {
+    cpu: u64,
+    queue: u64,
+    sleep: u64,
+}
+
+impl MeasuredNanos {
+    pub(super) fn add(&mut self, more: Self) {
+        self.cpu = self.cpu.saturating_add(more.cpu);
+        self.queue = self.queue.saturating_add(more.queue);
+        self.sleep = self.sleep.saturating_add(more.sleep);
+    }
+}
+
+impl From<SpanTimes> for MeasuredNanos {
+    fn from(times: SpanTimes) -> Self {
+        Self { cpu: times.cpu_nanos, queue: times.queue_nanos, sleep: times.sleep_nanos }
+    }
 }
 
 /// What the kernel says about the time of threads, in nanoseconds.
@@ -110,6 +134,8 @@ impl StackSums {
             Weight::Time => self.nanos,
             Weight::Instructions => self.instructions,
             Weight::Cpu => self.kernel.sampled,
+            Weight::Queue => self.measured.queue,
+            Weight::Sleep => self.measured.sleep,
             Weight::Runnable => self.kernel.runnable,
             Weight::Blocked => self.kernel.blocked,
         }
@@ -150,6 +176,7 @@ impl Stacks {
         let sums = &mut self.stacks[stack.0 as usize].sums;
         sums.nanos = sums.nanos.saturating_add(more.nanos);
         sums.instructions = sums.instructions.saturating_add(more.instructions);
+        sums.measured.add(more.measured);
         sums.kernel.add(more.kernel);
     }
 
@@ -252,12 +279,17 @@ impl Stacks {
     /// the processes.
     pub(super) fn lines(&self, programs: &[&str], weight: Weight) -> BTreeMap<String, u64> {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| stack.sums.get(weight) > 0) {
+        let has_samples = self.stacks.iter().any(|stack| stack.sums.kernel.sampled > 0);
+        let number = |stack: &Stack| match weight {
+            Weight::Cpu if !has_samples => stack.sums.measured.cpu,
+            weight => stack.sums.get(weight),
+        };
+        for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| number(stack) > 0) {
             let (process, names) = self.names(StackId(id));
             let names: Vec<&str> = names.iter().map(|name| self.frames[name.0 as usize].as_str()).collect();
             let program = frame(self.program(process, programs).unwrap_or_default());
             let sum = lines.entry(format!("{program};{}", names.join(";"))).or_default();
-            *sum = sum.saturating_add(stack.sums.get(weight));
+            *sum = sum.saturating_add(number(stack));
         }
         lines
     }

@@ -14,6 +14,7 @@ mod damaged;
 mod kernel;
 mod names_of_facts;
 mod other_schemas;
+mod thread_times;
 
 pub(super) fn exported(capture: &CaptureFile, format: Format, view: View) -> String {
     let mut out = Vec::new();

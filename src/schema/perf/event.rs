@@ -157,9 +157,6 @@ mod tests {
             (offsets(CallSiteHeader::STRUCT), CallSiteHeader::WIRE_BYTES),
             (vec![0, 1, 2, 4, 8, 10, 12, 14, 16], 20)
         );
-        assert_eq!(
-            (offsets(ThreadTime::STRUCT), ThreadTime::WIRE_BYTES),
-            (vec![0, 8, 16, 24, 28, 32, 36, 40, 44], 48)
-        );
+        assert_eq!((offsets(ThreadTime::STRUCT), ThreadTime::WIRE_BYTES), (vec![0, 8, 16, 24, 28, 32, 36, 40, 44], 48));
     }
 }

@@ -7,6 +7,8 @@ mod call_site;
 mod event;
 mod ext;
 mod field;
+#[cfg(feature = "tracing")]
+pub(crate) mod measured_times;
 pub(crate) mod tables;
 mod thread;
 mod thread_time;

@@ -50,7 +50,7 @@ pub(crate) use system::other_side::{is_all_read, process_and_user};
 pub use system::pinned::keep_loaded;
 pub(crate) use system::thread_name::current_thread_name;
 #[cfg(feature = "thread-time")]
-pub(crate) use system::thread_usage::{SchedstatFile, ThreadUsage};
+pub(crate) use system::thread_usage::{SchedstatFile, ThreadUsage, thread_cpu_nanos};
 pub(crate) use system::trust::is_of_another_user;
 pub use writer::identity::own_number;
 pub use writer::liveness::writer_liveness;

@@ -90,6 +90,11 @@ pub(super) struct InnerSlices {
     pub(super) instructions: Option<u64>,
     /// The instructions of slices of the same span inside this slice.
     pub(super) covered_instructions: u64,
+}
+
+/// The times of a thread that concern one of its slices.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InnerTimes {
     /// How long the thread had been off when the slice began.
     pub(super) off_at_enter: Off,
     /// The times of slices directly inside this slice.

@@ -174,7 +174,7 @@ mod spans {
 
     /// Makes a recorder with the default sizes, as `eventring::tracing::init` does, but in anonymous memory.
     fn default_recorder() -> PerfRecorder {
-        PerfRecorder::builder().prefault(false).build().unwrap()
+        PerfRecorder::builder().prefault(false).thread_time(0.0).build().unwrap()
     }
 
     fn found(recorder: &PerfRecorder) -> Vec<Found> {

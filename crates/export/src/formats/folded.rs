@@ -4,7 +4,7 @@
 use crate::kernel_sums::KernelSums;
 use crate::names::{Names, SharedNames};
 use crate::options::{ExportOptions, View};
-use crate::stacks::{StackId, StackSums, Stacks};
+use crate::stacks::{MeasuredNanos, StackId, StackSums, Stacks};
 use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
@@ -69,6 +69,8 @@ struct FoldedSpan {
     stack: Option<StackId>,
     /// The time in which the span was the innermost span of a thread.
     nanos: u64,
+    /// What threads did in this time, as far as it was measured.
+    measured: MeasuredNanos,
 }
 
 /// The innermost span of a thread.
@@ -118,6 +120,15 @@ impl ReplayConsumer for SpanFolder {
             if span.parent.is_none_or(|parent| replay.get(parent).is_some()) {
                 process.stack_of(&mut self.stacks, entry.process_index, span.id, replay, PARENTS_MAX);
             }
+        }
+        // Each slice has its times when it ends.
+        let ended = match step {
+            SpanStep::SliceEnded(taken) => std::slice::from_ref(taken),
+            SpanStep::Closed { cut, .. } => cut,
+            SpanStep::None | SpanStep::Updated(_) | SpanStep::SliceBegun(_) => &[],
+        };
+        for taken in ended.iter().filter(|taken| taken.own_times.is_measured()) {
+            process.spans.entry(taken.slice.span).or_default().measured.add(taken.own_times.into());
         }
         if self.view == View::Span {
             return Ok(());
@@ -193,7 +204,7 @@ impl SpanFolder {
         self.stacks
     }
 
-    /// Adds the time and the instructions of a span to its stack, and forgets the span.
+    /// Adds the times and the instructions of a span to its stack, and forgets the span.
     fn fold(&mut self, process_index: usize, OverSpan { span, self_nanos, .. }: &OverSpan<'_>) {
         let folded = self.processes[process_index].spans.remove(&span.id).unwrap_or_default();
         let nanos = match self.view {
@@ -201,7 +212,7 @@ impl SpanFolder {
             View::Thread | View::Both => folded.nanos,
         };
         let instructions = span.instructions.map_or(0, |instructions| instructions.own);
-        let sums = StackSums { nanos, instructions, ..StackSums::default() };
+        let sums = StackSums { nanos, instructions, measured: folded.measured, ..StackSums::default() };
         if sums != StackSums::default() {
             let stack = folded.stack.unwrap_or_else(|| self.stacks.stack_of(process_index, None, span));
             self.stacks.add(stack, sums);

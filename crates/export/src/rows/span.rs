@@ -36,6 +36,14 @@ row! {
         instructions: Option<u64> => Amount [IfAny],
         /// Those of them in no span inside.
         self_instructions: Option<u64> => Amount [IfAny],
+        /// The part of the busy time in which threads ran on a processor, if their times were measured.
+        cpu_ns: Option<u64> => Amount [IfAny],
+        /// That in which they could have run, but had no processor.
+        queue_ns: Option<u64> => Amount [IfAny],
+        /// That in which they waited for something.
+        sleep_ns: Option<u64> => Amount [IfAny],
+        /// That of which nothing is known.
+        unmeasured_ns: Option<u64> => Amount [IfAny],
         /// True if it is a scope.
         scope: bool => Bool [IfAny],
         /// True if it is a scope whose parent ended it.
@@ -60,6 +68,7 @@ impl<'a> SpanRow<'a> {
     #[must_use]
     pub fn new(process: u32, span: &'a Span, ids: &ProcessIds) -> Self {
         let busy_ns = span.known_busy_nanos();
+        let times = span.times();
         let ids = ids.of(span);
         Self {
             process,
@@ -76,6 +85,10 @@ impl<'a> SpanRow<'a> {
             busy_ns,
             instructions: span.instructions.map(|counts| counts.all),
             self_instructions: span.instructions.map(|counts| counts.own),
+            cpu_ns: times.map(|times| times.cpu_nanos),
+            queue_ns: times.map(|times| times.queue_nanos),
+            sleep_ns: times.map(|times| times.sleep_nanos),
+            unmeasured_ns: times.map(|times| times.unmeasured_nanos),
             scope: span.is_scope(),
             ended_with_parent: span.has_ended_with_parent(),
             open: span.is_open() && !span.is_end_lost,

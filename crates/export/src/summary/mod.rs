@@ -5,6 +5,7 @@ pub(crate) mod typed_counts;
 
 use crate::formats::folded::SpanFolder;
 use crate::names::Names;
+use crate::numbers::time;
 use crate::options::View;
 use crate::stacks::{KernelNanos, Stacks};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
@@ -112,6 +113,9 @@ pub struct SpanSummary {
     /// The instructions that the program executed in these spans; `None` if they were counted in none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<InstructionSummary>,
+    /// How threads spent the busy time, as they have measured it themselves; `None` if none of it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<TimeSummary>,
     /// What the kernel says of the threads in these spans; `None` if no switches were recorded.
     #[serde(flatten)]
     pub kernel: Option<SpanKernelTimes>,
@@ -177,8 +181,8 @@ pub struct InstructionSummary {
     pub is_entered_again: bool,
 }
 
-fn exact<S: Serializer>(is_entered_again: &bool, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_bool(!is_entered_again)
+fn exact<S: Serializer>(is_inexact: &bool, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_bool(!is_inexact)
 }
 
 impl InstructionSummary {
@@ -197,6 +201,73 @@ impl InstructionSummary {
         self.spans += 1;
         self.all = self.all.saturating_add(span.all);
         self.own = self.own.saturating_add(span.own);
+    }
+}
+
+/// How threads spent the time in all spans of one name and target. The parts add up to the busy time of these spans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct TimeSummary {
+    /// The threads ran on a processor.
+    #[serde(rename = "cpu_ns")]
+    pub cpu_nanos: u64,
+    /// The threads could have run, but had no processor.
+    #[serde(rename = "queue_ns")]
+    pub queue_nanos: u64,
+    /// The threads waited for something.
+    #[serde(rename = "sleep_ns")]
+    pub sleep_nanos: u64,
+    /// Not known.
+    #[serde(rename = "unmeasured_ns")]
+    pub unmeasured_nanos: u64,
+    /// True if some of these times are estimates: several moments without a processor were measured together.
+    #[serde(rename = "exact", serialize_with = "exact")]
+    #[schemars(with = "bool")]
+    pub is_estimated: bool,
+}
+
+impl TimeSummary {
+    /// Returns the parts with their names, in the order in which they are shown.
+    #[must_use]
+    pub fn parts(&self) -> [(&'static str, u64); 4] {
+        [
+            ("cpu", self.cpu_nanos),
+            ("queue", self.queue_nanos),
+            ("sleep", self.sleep_nanos),
+            ("unmeasured", self.unmeasured_nanos),
+        ]
+    }
+
+    /// Returns the parts for people, each with its share in the busy time: `~1.20 ms 45.0 %`. A `~` says "about".
+    #[must_use]
+    pub fn in_words(&self) -> [String; 4] {
+        let about = if self.is_estimated || self.unmeasured_nanos > 0 { "~" } else { "" };
+        let busy = self.parts().into_iter().map(|(_, nanos)| nanos).fold(0, u64::saturating_add);
+        self.parts().map(|(_, nanos)| match nanos {
+            0 => "–".to_owned(),
+            _ => format!("{about}{} {:.1} %", time(nanos), 100.0 * nanos as f64 / busy as f64),
+        })
+    }
+
+    /// Adds the times of a span, of which nothing is known if they were not measured.
+    fn add(&mut self, times: Option<eventring::tracing::SpanTimes>, busy_nanos: u64) {
+        let Some(times) = times else {
+            self.unmeasured_nanos = self.unmeasured_nanos.saturating_add(busy_nanos);
+            return;
+        };
+        for (sum, more) in [
+            (&mut self.cpu_nanos, times.cpu_nanos),
+            (&mut self.queue_nanos, times.queue_nanos),
+            (&mut self.sleep_nanos, times.sleep_nanos),
+            (&mut self.unmeasured_nanos, times.unmeasured_nanos),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+        self.is_estimated |= !times.is_exact;
+    }
+
+    fn is_measured(&self) -> bool {
+        self.cpu_nanos > 0 || self.queue_nanos > 0 || self.sleep_nanos > 0
     }
 }
 
@@ -317,6 +388,7 @@ impl ReplayConsumer for SpanCounter {
                 if let Some(instructions) = &span.instructions {
                     group.summary.instructions.get_or_insert_default().add(instructions);
                 }
+                group.times.add(span.times(), busy_nanos);
             }
             (None, true) if span.is_end_lost => group.summary.end_lost += 1,
             (None, true) => group.summary.open += 1,
@@ -408,6 +480,7 @@ struct SpanGroup {
     scopes: u64,
     /// True if spans inside of these were entered several times.
     has_polls_inside: bool,
+    times: TimeSummary,
     wall_times: WallTimes,
 }
 
@@ -425,6 +498,7 @@ impl SpanGroup {
         if let Some(counted) = &mut self.summary.instructions {
             counted.is_entered_again |= self.has_polls_inside;
         }
+        self.summary.times = Some(self.times).filter(TimeSummary::is_measured);
         let block_medians = self.wall_times.block_medians(BLOCKS);
         let SpanTimes { count, total_nanos, p50_nanos, p90_nanos, p99_nanos, p999_nanos, max_nanos, .. } =
             self.wall_times.statistics();

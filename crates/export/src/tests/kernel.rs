@@ -1,5 +1,6 @@
 //! The kernel's data, joined with spans of known times.
 
+use super::thread_times::{measured, states};
 use super::{chrome_events, exported};
 use crate::{ExportOptions, Format, View, Weight, export, summarize};
 use eventring::schema::perf::{CallSiteKind, PerfEvent};
@@ -182,6 +183,24 @@ fn a_trace_has_a_row_of_states_with_arrows() {
     let rows: Vec<_> =
         events.iter().filter(|event| event["name"] == "thread_name").map(|event| &event["args"]["name"]).collect();
     assert!(rows.contains(&&"states".into()) && rows.contains(&&"worker".into()), "{rows:?}");
+}
+
+#[test]
+fn a_thread_that_measures_its_times_has_a_row_of_them_only_if_the_kernel_tells_none() {
+    for is_told in [false, true] {
+        let mut made = Made::new();
+        made.begin(10_000, 1, 0, 7);
+        if is_told {
+            made.out(11_000, OffState::Sleeping, 0);
+            made.back(12_000);
+        }
+        measured(&mut made.fixture, 13_000, 900, 11_100, 0);
+        made.end(13_000, 1, 7);
+        let capture = made.fixture.open();
+        let events = chrome_events(&capture, View::Thread);
+        let has_row = |name: &str| events.iter().any(|event| event["args"]["name"] == name);
+        assert_eq!((has_row("states"), states(&capture).len()), if is_told { (true, 0) } else { (false, 2) });
+    }
 }
 
 proptest! {

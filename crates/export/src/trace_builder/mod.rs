@@ -9,6 +9,7 @@ mod slices;
 mod spans;
 mod states;
 mod tasks;
+mod thread_states;
 mod tracks;
 
 use super::args::{ArgValue, Args};
@@ -35,6 +36,7 @@ use pending_instants::PendingInstants;
 use states::States;
 use std::io;
 use tasks::DrawnTasks;
+use thread_states::ThreadStates;
 use tracks::TrackKey;
 
 /// Draws a recording as a trace.
@@ -66,6 +68,7 @@ pub fn draw(
             States::new(outline.processes.iter().map(|process| process.flows.count()).fold(0, u64::saturating_add))
         }),
         drawn_tasks: DrawnTasks::default(),
+        thread_states: ThreadStates::default(),
         now_nanos: 0,
         field_bytes: 0,
     };
@@ -95,6 +98,8 @@ struct TraceBuilder<'p> {
     /// What threads did; `None` if the kernel says nothing.
     states: Option<States>,
     drawn_tasks: DrawnTasks,
+    /// What threads did, as they have measured it themselves.
+    thread_states: ThreadStates,
     /// The latest time of an event so far.
     now_nanos: u64,
     /// An estimate of the size of all fields in memory.
@@ -130,8 +135,10 @@ impl ReplayConsumer for TraceBuilder<'_> {
         let descriptor: &Descriptor = match &entry.content {
             EntryContent::Perf { record, .. } => record.descriptor,
             EntryContent::Typed { descriptor, .. } => descriptor,
-            EntryContent::Gap(_) => {
+            EntryContent::Gap(gap) => {
                 self.chains.gap(entry);
+                let shard = state.tables.rings.losing_shard(entry.ring, gap.cause);
+                self.thread_states.forget(|thread| replay.losses().concerns(shard, thread));
                 self.kernel_entry(entry, state)?;
                 return self.task(entry, None, state);
             }
@@ -150,8 +157,11 @@ impl ReplayConsumer for TraceBuilder<'_> {
         match &entry.content {
             EntryContent::Perf { recorder, record, catalog } => {
                 self.record(entry, *recorder, record, catalog, step, replay)?;
+                let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
+                if self.view.has_threads() {
+                    self.thread_state(entry.process, thread, record, catalog)?;
+                }
                 if record.event == Some(PerfEvent::Event) {
-                    let thread = ThreadKey { recorder: *recorder, thread_id: record.ext.thread_id };
                     self.worker(entry.process, thread, record, catalog)?;
                 }
                 self.task(entry, Some((record, *catalog)), state)
@@ -184,6 +194,7 @@ impl ReplayConsumer for TraceBuilder<'_> {
         let processes = self.processes.iter().map(of_process).fold(0, u64::saturating_add);
         let tracks = self.tracks.len() as u64 * TRACK_BYTES;
         let states = self.states.as_ref().map_or(0, States::kept_bytes);
+        let states = states.saturating_add(self.thread_states.kept_bytes());
         let more = [self.held.kept_bytes(), self.chains.kept_bytes(), self.kept_task_bytes(), self.field_bytes, states];
         [rows, processes, tracks].into_iter().chain(more).fold(0, u64::saturating_add)
     }
@@ -212,6 +223,7 @@ impl TraceBuilder<'_> {
                 let mut args = Args::default();
                 args.push_scope_end(replay.get(taken.slice.span));
                 args.push_instructions(taken.instructions);
+                args.push_times(Some(taken.times));
                 self.end_slice(process, &taken.slice, nanos, args)
             }
             SpanStep::Closed { span, cut } => {
@@ -220,6 +232,7 @@ impl TraceBuilder<'_> {
                     // No thread can be in a span after the close. The exit comes later, was lost, or never comes.
                     let mut args = Args::default();
                     args.push_scope_end(replay.get(*span));
+                    args.push_times(Some(taken.times));
                     if self.outline.processes[process].missing_exits.contains(taken.slice.id) {
                         args = match replay.may_have_ended(&taken.slice, nanos) {
                             true => drawn::lost_end(),
@@ -286,6 +299,7 @@ impl TraceBuilder<'_> {
         self.end_lost_spans()?;
         self.end_chains()?;
         self.end_tasks()?;
+        self.end_thread_states()?;
         self.losses()?;
         self.writer.finish()
     }

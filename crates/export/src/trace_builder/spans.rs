@@ -4,7 +4,7 @@ use super::drawn::{WholeSlice, lost_end};
 use super::{ArgValue, Args, Label, TraceBuilder, TrackKey, View};
 use crate::formats::trace_writer::SliceId;
 use crate::slices::flows::SliceFlows;
-use eventring::tracing::{SpanId, SpanReplay};
+use eventring::tracing::{Span, SpanId, SpanReplay};
 use std::io;
 
 impl TraceBuilder<'_> {
@@ -93,6 +93,7 @@ impl TraceBuilder<'_> {
         args.push_scope_end(replayed);
         let whole = replayed.filter(|span| span.missing_exits().is_empty());
         args.push_instructions(whole.and_then(|span| span.instructions));
+        args.push_times(replayed.and_then(Span::times));
         self.writer.end(track, slice, end_nanos, &args)
     }
 

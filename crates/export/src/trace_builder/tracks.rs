@@ -25,6 +25,8 @@ pub(super) enum TrackKey {
     },
     /// When a worker is parked.
     Parked(u32, ThreadKey),
+    /// What a thread did, as it has measured it itself.
+    ThreadState(u32, ThreadKey),
     /// The events of a ring that lie in no span.
     Ring(u32),
     Losses(u32),
@@ -101,6 +103,7 @@ impl TraceBuilder<'_> {
             | TrackKey::Spans { process, .. }
             | TrackKey::Task { process, .. }
             | TrackKey::Parked(process, _)
+            | TrackKey::ThreadState(process, _)
             | TrackKey::Counter { process, .. } => *process,
             TrackKey::Ring(ring)
             | TrackKey::Losses(ring)
@@ -136,10 +139,11 @@ impl TraceBuilder<'_> {
             }
             TrackKey::Spans { .. } => (self.in_process(process)?, "spans".into()),
             TrackKey::Task { name, .. } => (self.in_process(process)?, format!("task {name}")),
-            TrackKey::Parked(_, of) => {
+            TrackKey::Parked(_, of) | TrackKey::ThreadState(_, of) => {
+                let name = if matches!(key, TrackKey::Parked(..)) { "parked" } else { "state" };
                 let key = TrackKey::Thread(*of);
                 let key = if self.tracks.contains_key(&key) { key } else { TrackKey::Process(process) };
-                (TrackKind::Plain { parent: self.track(key, None)? }, "parked".to_owned())
+                (TrackKind::Plain { parent: self.track(key, None)? }, name.to_owned())
             }
             TrackKey::Ring(ring) => (self.in_process(process)?, format!("events of {}", recording.ring(*ring).name)),
             TrackKey::Losses(ring) => (self.in_process(process)?, format!("losses of {}", recording.ring(*ring).name)),

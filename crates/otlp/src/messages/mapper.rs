@@ -172,9 +172,10 @@ impl OtlpMapper {
         if let Some(busy) = span.known_busy_nanos() {
             attributes.push_count("eventring.busy_ns", busy);
         }
-        let mut instructions = Args::default();
-        instructions.push_instructions(span.instructions);
-        attributes.push_facts(instructions);
+        let mut measured = Args::default();
+        measured.push_instructions(span.instructions);
+        measured.push_times(span.times());
+        attributes.push_facts(measured);
         attributes.push_flag("eventring.open", span.is_open() && !span.is_end_lost);
         attributes.push_flag("eventring.end_lost", span.is_end_lost);
         attributes.push_flag("eventring.scope", span.is_scope());

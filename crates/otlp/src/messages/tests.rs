@@ -3,8 +3,8 @@
 use eventring::internal::layout::record_error;
 use eventring::internal::layout::record_error::ErrorType;
 use eventring::reader::GapCause;
-use eventring::schema::RECORD_ERROR_CODE;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt, ThreadTime};
+use eventring::schema::{EventPayload as _, RECORD_ERROR_CODE};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int, text};
 use eventring_export::any_capture::{any_element, capture_of};
@@ -52,6 +52,24 @@ fn int_value(number: i64) -> Option<any_value::Value> {
 
 fn text_value(text: &str) -> Option<any_value::Value> {
     Some(any_value::Value::StringValue(text.to_owned()))
+}
+
+#[test]
+fn a_span_has_the_times_of_its_threads_if_they_were_measured() {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, "main");
+    made.call_site(1000, 1, CallSiteKind::Span, "request", &[]);
+    made.span_new(2000, 1, (1, 0), 1, &[]);
+    made.span(PerfEvent::SpanEnter, 2000, 1, 1, 1);
+    let times = ThreadTime { since_epoch_nanos: 1000, cpu_nanos: 1200, queue_nanos: 300, ..ThreadTime::default() };
+    let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
+    times.with_bytes(|bytes| made.perf(PerfEvent::ThreadTime, 3000, ext, bytes));
+    made.span(PerfEvent::SpanExit, 3000, 1, 1, 1);
+    made.span(PerfEvent::SpanClose, 3000, 1, 1, 1);
+    let (spans, _) = exported(&made.open());
+    let parts = ["cpu_ns", "queue_ns", "sleep_ns", "unmeasured_ns"];
+    let parts = parts.map(|part| value(&spans[0].attributes, &format!("eventring.{part}")));
+    assert_eq!(parts, [200, 300, 500, 0].map(int_value));
 }
 
 fn log_record(made: &mut CaptureFixture, nanos: u64, span_id: u64, call_site_id: u32, message: &str) {

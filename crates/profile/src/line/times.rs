@@ -27,6 +27,13 @@ impl Times {
         self.0.get(self.next_of(from)).is_some_and(|time| time.0 <= to)
     }
 
+    /// Returns how much of a time lies in none of these.
+    pub(crate) fn left_out_of(&self, from: u64, to: u64) -> u64 {
+        let times = self.0[self.next_of(from)..].iter().take_while(|time| time.0 < to);
+        let within: u64 = times.map(|time| time.1.min(to).saturating_sub(time.0.max(from))).sum();
+        to.saturating_sub(from).saturating_sub(within)
+    }
+
     /// Returns the index of the first time that does not end before this nanosecond.
     pub(crate) fn next_of(&self, nanos: u64) -> usize {
         self.0.partition_point(|time| time.1 < nanos)

@@ -56,6 +56,8 @@ pub enum CauseKind {
     Input,
     /// It slept for a time.
     Sleeping,
+    /// It waited in the kernel, and nothing says for what.
+    Blocked,
     /// It computed.
     Computing,
     /// It waited to be woken.
@@ -76,6 +78,7 @@ impl CauseKind {
             Self::Io => "io",
             Self::Input => "input",
             Self::Sleeping => "sleeping",
+            Self::Blocked => "blocked",
             Self::Computing => "computing",
             Self::Waiting => "waiting",
             Self::Unknown => "unknown",
@@ -149,7 +152,7 @@ pub(super) fn find(span: &CollectedSpan, shares: &Shares, usual: &Usual, collect
         }
         Part::Blocked => {
             let most = shares.waits.iter().max_by_key(|(_, nanos)| **nanos);
-            (most.map_or(CauseKind::Unknown, |(what, _)| kind_of(*what)), "it was blocked", "")
+            (most.map_or(CauseKind::Blocked, |(what, _)| kind_of(*what)), "it was blocked", "")
         }
         Part::Runnable => (CauseKind::Processor, "it could have run and did not", ""),
         Part::Executor => (CauseKind::Executor, "it was not polled", ", because its worker was busy"),
@@ -157,7 +160,7 @@ pub(super) fn find(span: &CollectedSpan, shares: &Shares, usual: &Usual, collect
         Part::Waiting => (CauseKind::Waiting, "no thread was in it", ": it waited to be woken"),
         Part::Unknown => (CauseKind::Unknown, "its thread was in it", ", and nothing says what it did"),
     };
-    let _ = write!(evidence, "{what} for {took}, usually {usually}{why}");
+    let _ = write!(evidence, "{what} for {}{took}, usually {usually}{why}", shares.about());
     add_detail(shares, part, &mut evidence);
     Some(Cause { kind, evidence })
 }
@@ -168,7 +171,7 @@ fn kind_of(what: WaitsFor) -> CauseKind {
         WaitsFor::Io => CauseKind::Io,
         WaitsFor::Input => CauseKind::Input,
         WaitsFor::Time => CauseKind::Sleeping,
-        WaitsFor::Other => CauseKind::Unknown,
+        WaitsFor::Other => CauseKind::Blocked,
     }
 }
 
@@ -199,7 +202,7 @@ fn describe_child(span: &CollectedSpan, name: &str, collected: &Collected, depth
         Part::Executor => "it was not polled",
         Part::Waiting => "it waited to be woken",
     };
-    let _ = write!(out, "; {what} for {}", time(shares.nanos(part)));
+    let _ = write!(out, "; {what} for {}{}", shares.about(), time(shares.nanos(part)));
     add_detail(&shares, part, out);
 }
 

@@ -2,13 +2,14 @@
 
 use super::find::{SubjectSpans, full_name};
 use super::scheduled::{Scheduled, TaskKey};
+use super::shares::Switches;
 use crate::line::thread::ThreadLine;
 use crate::line::times::Times;
 use crate::line::{Changed, Lines};
 use crate::schema::Sched;
 use eventring::reader::Descriptor;
 use eventring::schema::EventType as _;
-use eventring::tracing::{Catalog, Span, SpanId, SpanStep, TakenSlice};
+use eventring::tracing::{Catalog, Span, SpanId, SpanStep, SpanTimes, TakenSlice};
 use eventring_capture::numbers::{counted, grouped, time};
 use eventring_capture::recording::{
     EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayParts, ReplayState,
@@ -40,6 +41,8 @@ pub(super) struct CollectedSpan {
     pub(super) children: Vec<usize>,
     /// The task in which it is.
     pub(super) task: Option<TaskKey>,
+    /// What its threads say of the moments at which they left their processors in it, and in no span inside.
+    pub(super) switches: Switches,
 }
 
 impl CollectedSpan {
@@ -58,6 +61,10 @@ pub(super) struct Slice {
     /// The span, and its name.
     pub(super) span: u64,
     pub(super) name: Arc<str>,
+    /// How the thread spent this time, as its own events say.
+    pub(super) times: SpanTimes,
+    /// The part in which it was in no span inside.
+    pub(super) own_times: SpanTimes,
 }
 
 /// What was collected.
@@ -78,6 +85,17 @@ impl Collected {
     /// Returns true if the capture says when threads left processors.
     pub(super) fn has_sched(&self) -> bool {
         self.lines.session.as_ref().is_some_and(|session| session.has_sched)
+    }
+
+    /// Returns what the kernel says of a thread, if it says anything.
+    pub(super) fn line(&self, thread_id: u32) -> Option<&ThreadLine> {
+        self.lines.of_threads.get(&thread_id).filter(|line| !line.is_empty())
+    }
+
+    /// Returns true if the capture has no records of the scheduler, and threads say themselves what they did.
+    fn has_own_times(&self) -> bool {
+        let mut slices = self.spans.iter().flat_map(|span| &span.slices);
+        !self.has_sched() && slices.any(|slice| slice.times.is_measured())
     }
 }
 
@@ -124,7 +142,11 @@ impl Collector {
             }
         };
         lacks(
-            self.collected.has_sched(),
+            !self.collected.has_own_times(),
+            "what threads waited for, who ran instead and who woke them (`eventring profile`)",
+        );
+        lacks(
+            self.collected.has_sched() || self.collected.has_own_times(),
             "the scheduler: whether a thread computed, waited for a processor or was blocked (`eventring profile --sched`)",
         );
         if let Some(session) = self.collected.lines.session.as_ref().filter(|session| session.has_sched) {
@@ -229,7 +251,8 @@ impl Collector {
         let thread = catalog.thread(slice.thread.thread_id);
         let Some(thread_id) = thread.os_thread_id else { return };
         let name = self.name(state.span(process, slice.span));
-        let slice = Slice { thread_id, from_nanos, to_nanos, span: id, name };
+        let (times, own_times) = (taken.times, taken.own_times);
+        let slice = Slice { thread_id, from_nanos, to_nanos, span: id, name, times, own_times };
         if is_outer {
             self.collected.outer.entry(thread_id).or_default().push(slice.clone());
         }
@@ -269,6 +292,14 @@ impl ReplayConsumer for Collector {
         let process = entry.process_index;
         let id_of = |id: SpanId| state.span(process, id);
         self.collected.scheduled.entry(entry, state, &self.windows);
+        // It comes before the event that has ended the time: the thread is still in the span in which it left its
+        // processor.
+        if let EntryContent::Perf { record, .. } = &entry.content
+            && let Some((times, _)) = record.thread_time()
+            && let Some(kept) = record.span().and_then(|span| self.get(process, span.get()))
+        {
+            kept.switches.add(&times);
+        }
         match (&entry.content, step) {
             (EntryContent::Perf { .. }, SpanStep::Updated(id)) => {
                 if let Some(span) = id_of(*id) {

@@ -20,7 +20,7 @@ mod shares;
 pub use cause::Cause;
 pub use difference::Difference;
 pub use find::Question;
-pub use shares::{Part, Shares};
+pub use shares::{Part, Shares, Source};
 
 use collect::Collector;
 use eventring_capture::numbers::counted;
@@ -76,6 +76,8 @@ pub struct WhySpan {
     #[serde(serialize_with = "shares::in_per_cent")]
     #[schemars(with = "shares::Percent")]
     pub shares: Shares,
+    /// Who says what its threads did. Null if nobody does, or if no thread was in it without a child.
+    pub source: Option<Source>,
     /// What it has more of than spans of the name that are not slow; `None` if it is not slow.
     #[serde(flatten, serialize_with = "cause::or_nulls")]
     #[schemars(with = "cause::CauseOrNulls<'_>")]
@@ -130,6 +132,7 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
             start_nanos: span.start_nanos,
             nanos: span.nanos(),
             cause: is_slow.then(|| cause::find(span, &shares[at], &usual, &collected)).flatten(),
+            source: shares[at].source(),
             shares: shares[at].clone(),
         }
     });

@@ -2,8 +2,11 @@
 
 use super::collect::{Collected, CollectedSpan, Slice};
 use crate::line::syscalls::{self, WaitsFor};
-use crate::line::thread::Doing;
+use crate::line::thread::{Doing, ThreadLine};
 use crate::line::times::Times;
+use eventring::schema::perf::ThreadTime;
+use eventring::tracing::SpanTimes;
+use eventring_capture::numbers::counted;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashSet};
@@ -52,10 +55,52 @@ impl Part {
     }
 }
 
+/// Who says what the threads of a span did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Source {
+    /// The kernel, as `eventring profile` records it.
+    Kernel,
+    /// The threads themselves. They do not know what they waited for, and who ran instead.
+    Program,
+}
+
+/// How often threads left their processors, and why.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Switches {
+    voluntary: u64,
+    involuntary: u64,
+    major_faults: u64,
+}
+
+impl Switches {
+    pub(super) fn add(&mut self, times: &ThreadTime) {
+        self.voluntary += u64::from(times.voluntary_switches);
+        self.involuntary += u64::from(times.involuntary_switches);
+        self.major_faults += u64::from(times.major_faults);
+    }
+
+    /// Returns true if most waits were for pages from a disk: the thread waits once for each.
+    fn are_faults(self) -> bool {
+        self.major_faults > 0 && self.major_faults.saturating_mul(2) >= self.voluntary
+    }
+
+    /// Says why it had no processor.
+    fn why_runnable(self) -> String {
+        match self.involuntary >= self.voluntary.max(1) {
+            true => format!("{} its processor was taken away", counted(self.involuntary, "time", "times")),
+            false => NO_PROCESSOR.to_owned(),
+        }
+    }
+}
+
 /// The time line of a span, divided. The parts add up to the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
     nanos: [u64; 7],
+    source: Option<Source>,
+    has_estimates: bool,
     /// How long each was blocked for each reason.
     pub(super) waits: BTreeMap<WaitsFor, u64>,
     /// Who or what it was, in words, with how long.
@@ -102,6 +147,19 @@ impl Shares {
         }
     }
 
+    /// Returns who says what threads did. `None` if nobody does.
+    #[must_use]
+    pub fn source(&self) -> Option<Source> {
+        self.source
+    }
+
+    /// Returns a word to put before times: threads measure some of their times together, or not at all.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        let is_unknown = self.source == Some(Source::Program) && self.nanos(Part::Unknown) > 0;
+        if self.has_estimates || is_unknown { "about " } else { "" }
+    }
+
     /// Returns the longest of the details of a part.
     pub(super) fn main_detail(&self, part: Part) -> Option<(&str, u64)> {
         let of_part = self.details.iter().filter(|((of, _), _)| *of == part);
@@ -117,6 +175,36 @@ impl Shares {
         self.nanos[part as usize] += nanos;
     }
 
+    /// Takes a time in which threads spent their time in this proportion.
+    fn add_times(&mut self, nanos: u64, times: &SpanTimes, switches: Switches) {
+        let whole = u128::from(times.total_nanos().max(1));
+        let mut rest = nanos;
+        let mut share = |of: u64| {
+            let share = ((u128::from(of) * u128::from(nanos) / whole) as u64).min(rest);
+            rest -= share;
+            share
+        };
+        let [sleep, queue, unmeasured] = [times.sleep_nanos, times.queue_nanos, times.unmeasured_nanos].map(&mut share);
+        self.add(Part::Computing, rest);
+        self.add(Part::Unknown, unmeasured);
+        if queue > 0 {
+            self.add_detail(Part::Runnable, queue, switches.why_runnable());
+        }
+        if sleep > 0 {
+            let are_faults = switches.are_faults();
+            let what = if are_faults { WaitsFor::Io } else { WaitsFor::Other };
+            *self.waits.entry(what).or_default() += sleep;
+            match are_faults {
+                true => {
+                    let pages = counted(switches.major_faults, "page", "pages");
+                    self.add_detail(Part::Blocked, sleep, format!("{pages} came from a disk"));
+                }
+                false => self.add(Part::Blocked, sleep),
+            }
+        }
+        self.has_estimates |= !times.is_exact && nanos > 0;
+    }
+
     fn add_detail(&mut self, part: Part, nanos: u64, text: String) {
         self.add(part, nanos);
         *self.details.entry((part, text)).or_default() += nanos;
@@ -127,12 +215,17 @@ impl Shares {
 pub(super) fn divide(span: &CollectedSpan, collected: &Collected) -> Shares {
     let mut shares = Shares::default();
     let mut at = span.start_nanos;
-    for (from, to) in children_of(span, collected).iter() {
+    let children = children_of(span, collected);
+    for (from, to) in children.iter() {
         own(span, at, from, collected, &mut shares);
         shares.add(Part::Children, to - from);
         at = to;
     }
     own(span, at, span.end_nanos, collected, &mut shares);
+    for slice in span.slices.iter().filter(|slice| collected.line(slice.thread_id).is_none()) {
+        let (from, to) = (slice.from_nanos.max(span.start_nanos), slice.to_nanos.min(span.end_nanos));
+        measured(slice, children.left_out_of(from, to), span.switches, &mut shares);
+    }
     for child in span.children.iter().map(|child| &collected.inner[*child]) {
         let nanos = child.end_nanos.min(span.end_nanos).saturating_sub(child.start_nanos.max(span.start_nanos));
         *shares.details.entry((Part::Children, child.name.clone())).or_default() += nanos;
@@ -160,16 +253,33 @@ fn own(span: &CollectedSpan, from: u64, to: u64, collected: &Collected, shares: 
             outside(span, at, slice.from_nanos, Some(slice), collected, shares);
         }
         let (begin, end) = (slice.from_nanos.max(at), slice.to_nanos.min(to));
-        inside(slice.thread_id, begin, end, collected, shares);
+        if let Some(line) = collected.line(slice.thread_id) {
+            inside(line, begin, end, collected, shares);
+        }
         at = end;
     }
 }
 
-/// Divides a time in which a thread was in the span.
-fn inside(thread: u32, from: u64, to: u64, collected: &Collected, shares: &mut Shares) {
-    let Some(line) = collected.lines.of_threads.get(&thread) else { return shares.add(Part::Unknown, to - from) };
+/// Divides what a slice has of times without a child, as its thread has measured it. Without the kernel, it is not known
+/// when in the slice the thread did what.
+fn measured(slice: &Slice, nanos: u64, switches: Switches, shares: &mut Shares) {
+    if !slice.times.is_measured() {
+        return shares.add(Part::Unknown, nanos);
+    }
+    shares.source = shares.source.or(Some(Source::Program));
+    let own_nanos = nanos.min(slice.own_times.total_nanos());
+    shares.add_times(own_nanos, &slice.own_times, switches);
+    // In the rest, the thread was in other spans, which are no children.
+    shares.add_times(nanos - own_nanos, &slice.times, switches);
+}
+
+/// Divides a time in which a thread was in the span, as the kernel tells it.
+fn inside(line: &ThreadLine, from: u64, to: u64, collected: &Collected, shares: &mut Shares) {
     line.between(from, to, |from, to, doing| {
         let nanos = to - from;
+        if *doing != Doing::Unknown {
+            shares.source = Some(Source::Kernel);
+        }
         match doing {
             Doing::Unknown => shares.add(Part::Unknown, nanos),
             Doing::Runs => shares.add(Part::Computing, nanos),
@@ -222,7 +332,7 @@ fn outside(span: &CollectedSpan, from: u64, to: u64, next: Option<&Slice>, colle
 /// Divides a time in which nobody has polled the span. `worker` is the thread that did so, or could have done so, then.
 fn unpolled(span: &CollectedSpan, from: u64, to: u64, worker: Option<u32>, collected: &Collected, shares: &mut Shares) {
     let Some(worker) = worker else { return shares.add(Part::Waiting, to - from) };
-    let line = collected.lines.of_threads.get(&worker);
+    let line = collected.line(worker);
     // If the worker was busy until then, the span was kept waiting by that, and for so long.
     let (busy_since, by) = busy_before(span, from, to, worker, collected);
     shares.add(Part::Waiting, busy_since - from);
@@ -248,7 +358,7 @@ fn busy_before<'c>(
     worker: u32,
     collected: &'c Collected,
 ) -> (u64, Option<&'c Slice>) {
-    let line = collected.lines.of_threads.get(&worker);
+    let line = collected.line(worker);
     let busy_since = |from, to| line.map(|line| line.busy_since(from, to));
     let (mut since, mut by, mut polled, mut last) = (to, None::<&Slice>, HashSet::new(), 0);
     let outer = collected.outer.get(&worker).map_or(&[][..], Vec::as_slice);

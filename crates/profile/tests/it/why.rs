@@ -1,12 +1,12 @@
 //! Spans with times of the test's choice.
 
 use eventring::reader::GapCause;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent};
+use eventring::schema::perf::{CallSiteKind, CallSiteLevel, PerfEvent, PerfExt, ThreadTime};
 use eventring::schema::{EventPayload, EventType as _, Utf8};
 use eventring_capture::CaptureFile;
 use eventring_capture::fixtures::{CaptureFixture, int};
 use eventring_profile::schema::{OffState, Sched, Session, SwitchedIn, SwitchedOut, ThreadSeen, Woken};
-use eventring_profile::why::{Answer, Part, Question, why};
+use eventring_profile::why::{Answer, Part, Question, Source, why};
 use eventring_stress::random::Random;
 
 const REQUEST: u32 = 7;
@@ -400,4 +400,98 @@ fn what_was_overwritten_before_the_capture_is_counted_apart_from_what_was_lost()
     made.call_site(900, REQUEST, CallSiteKind::Span, "request", &[]);
     request(&mut made, 10, 1_000_000, (1_000, 1_000), 1);
     assert_eq!(counts(made), ["what happened when 4,321 events got lost"]);
+}
+
+/// How a thread spent a moment in which it was not on its processor, as it says itself.
+#[derive(Clone, Copy, Default)]
+struct Off {
+    sleep: u64,
+    queue: u64,
+    faults: u32,
+    /// How often the thread has left its processor before, without asking the kernel.
+    merged: u32,
+}
+
+/// Makes requests that compute for a millisecond. The thread of slow ones is off its processor in between: in the
+/// request itself, or in a query inside of it.
+fn by_own_times(off: Off, is_in_query: bool) -> Answer {
+    let mut made = CaptureFixture::new();
+    made.call_site(900, REQUEST, CallSiteKind::Span, "request", &[]);
+    made.call_site(901, QUERY, CallSiteKind::Span, "query", &[]);
+    made.thread(902, 1, "worker");
+    let mut since = 950;
+    let mut measured = |made: &mut CaptureFixture, at: u64, span_id: u64, off: Off| {
+        let times = ThreadTime {
+            since_epoch_nanos: since,
+            cpu_nanos: at - since - off.sleep - off.queue,
+            queue_nanos: off.queue,
+            voluntary_switches: u32::from(off.sleep > 0).max(off.faults),
+            involuntary_switches: u32::from(off.sleep == 0),
+            major_faults: off.faults,
+            merged: off.merged,
+            ..ThreadTime::default()
+        };
+        since = at;
+        let ext = PerfExt { span_id, thread_id: 1, ..PerfExt::default() };
+        times.with_bytes(|bytes| made.perf(PerfEvent::ThreadTime, at, ext, bytes));
+    };
+    measured(&mut made, 960, 0, Off::default());
+    let mut at = 1_000_000;
+    for number in 0..300 {
+        let (id, is_slow) = (10 + 2 * number, number % 60 == 31);
+        made.span_new(at, 1, (id, 0), REQUEST, &[]);
+        made.span(PerfEvent::SpanEnter, at, 1, id, REQUEST);
+        let begin = at + 500_000;
+        let end = begin + if is_slow { off.sleep + off.queue } else { 1_000 };
+        if is_in_query {
+            made.span_new(begin, 1, (id + 1, id), QUERY, &[]);
+            made.span(PerfEvent::SpanEnter, begin, 1, id + 1, QUERY);
+        }
+        if is_slow {
+            measured(&mut made, end, if is_in_query { id + 1 } else { id }, off);
+        }
+        if is_in_query {
+            made.span(PerfEvent::SpanExit, end, 1, id + 1, QUERY);
+            made.span(PerfEvent::SpanClose, end, 1, id + 1, QUERY);
+        }
+        at = end + 500_000;
+        made.span(PerfEvent::SpanExit, at, 1, id, REQUEST);
+        made.span(PerfEvent::SpanClose, at, 1, id, REQUEST);
+        at += 1_000;
+    }
+    why(&made.open(), &Question { span: Some("request".into()), slowest: 3, id: None }).unwrap()
+}
+
+#[test]
+fn without_the_kernel_the_threads_own_times_say_why_and_what_they_cannot_know_is_named() {
+    let sleep = 40_000_000;
+    let off = Off { sleep, ..Off::default() };
+    let told = |answer: Answer| {
+        let unknown = "what threads waited for, who ran instead and who woke them (`eventring profile`)";
+        assert_eq!(answer.missing, [unknown]);
+        for span in &answer.spans {
+            assert_eq!(span.source, Some(Source::Program));
+            assert_eq!(span.shares.total_nanos(), span.nanos);
+        }
+        let span = &answer.spans[0];
+        let cause = span.cause.as_ref().unwrap();
+        let parts = [Part::Computing, Part::Runnable, Part::Blocked].map(|part| span.shares.nanos(part));
+        (parts, format!("{}: {}", cause.kind.name(), cause.evidence))
+    };
+    let (parts, cause) = told(by_own_times(off, false));
+    assert_eq!(parts, [1_000_000, 0, sleep]);
+    assert_eq!(cause, "blocked: it was blocked for 40.0 ms, usually 0 ns");
+    let (_, cause) = told(by_own_times(Off { faults: 7, ..off }, false));
+    assert_eq!(cause, "io: it was blocked for 40.0 ms, usually 0 ns (7 pages came from a disk: 40.0 ms)");
+    let (parts, cause) = told(by_own_times(Off { queue: sleep, ..Off::default() }, false));
+    assert_eq!(parts, [1_000_000, sleep, 0]);
+    let taken_away = "(1 time its processor was taken away: 40.0 ms)";
+    assert_eq!(cause, format!("processor: it could have run and did not for 40.0 ms, usually 0 ns {taken_away}"));
+    // Who waits for a processor after it was woken has waited for something before.
+    let (_, cause) = told(by_own_times(Off { queue: 17_000_000, sleep: 23_000_000, ..off }, false));
+    assert_eq!(cause, "blocked: it was blocked for 23.0 ms, usually 0 ns");
+    let (_, cause) = told(by_own_times(off, true));
+    assert_eq!(cause, "child: query took 40.0 ms of it, usually 1.00 µs; it was blocked for 40.0 ms");
+    let (_, cause) = told(by_own_times(Off { merged: 3, ..off }, false));
+    assert_eq!(cause, "blocked: it was blocked for about 40.0 ms, usually 0 ns");
 }

@@ -55,7 +55,7 @@ pub enum LimitError {
         /// The limit.
         limit: ChangeLimit,
     },
-    /// The instructions of the spans were not counted on both sides.
+    /// The instructions of the spans were not counted on both sides, or the times of threads not measured.
     NotCounted {
         /// The limit.
         limit: ChangeLimit,
@@ -66,7 +66,7 @@ impl Comparison {
     /// Checks limits. With `only_significant`, limits of times forbid only changes that are significant.
     ///
     /// # Errors
-    /// A limit names no span of either side, or instructions that were not counted on both sides.
+    /// A limit names no span of either side, or what was not counted or measured on both sides.
     pub fn check_limits(&self, limits: &[ChangeLimit], only_significant: bool) -> Result<LimitResults, LimitError> {
         let mut results = LimitResults::default();
         for limit in limits {
@@ -164,6 +164,11 @@ impl fmt::Display for LimitError {
                 "{limit}: the instructions of {span} are not exact, because the spans, or some inside of them, were entered several times, as those \
                  of futures are: they differ from run to run; name a span that is entered once and has no such span inside, and that waits for no \
                  other thread"
+            ),
+            Self::NotCounted { limit: of } if of.measure.is_of_threads() => write!(
+                f,
+                "{limit}: how threads spent the time in {span} was not measured on both sides, expected a time; record both sides without \
+                 EVENTRING_THREAD_TIME=off, or name another measure, such as busy"
             ),
             Self::NotCounted { .. } => write!(
                 f,

@@ -14,6 +14,12 @@ pub enum Measure {
     SelfTime,
     /// The sum of the times that threads were in the spans.
     Busy,
+    /// The part of the busy time in which threads ran on a processor.
+    Cpu,
+    /// The part of the busy time in which threads could have run, but had no processor.
+    Queue,
+    /// The part of the busy time in which threads waited for something.
+    Sleep,
     /// The median of the durations.
     P50,
     /// The duration that 90 % of the spans did not exceed.
@@ -35,7 +41,7 @@ pub enum Measure {
 }
 
 /// The number of measures.
-const MEASURES: usize = 13;
+const MEASURES: usize = 16;
 
 impl Measure {
     /// All measures, in the order of their numbers.
@@ -44,6 +50,9 @@ impl Measure {
         Self::Total,
         Self::SelfTime,
         Self::Busy,
+        Self::Cpu,
+        Self::Queue,
+        Self::Sleep,
         Self::P50,
         Self::P90,
         Self::P99,
@@ -70,6 +79,9 @@ impl Measure {
             Self::Total => "total_ns",
             Self::SelfTime => "self_ns",
             Self::Busy => "busy_ns",
+            Self::Cpu => "cpu_ns",
+            Self::Queue => "queue_ns",
+            Self::Sleep => "sleep_ns",
             Self::P50 => "p50_ns",
             Self::P90 => "p90_ns",
             Self::P99 => "p99_ns",
@@ -100,6 +112,12 @@ impl Measure {
         self.key().ends_with("instructions") || self == Self::CountedSpans
     }
 
+    /// Returns true if the values are times that threads have measured themselves.
+    #[must_use]
+    pub fn is_of_threads(self) -> bool {
+        matches!(self, Self::Cpu | Self::Queue | Self::Sleep)
+    }
+
     /// Returns true if the values are percentiles of the durations, which do not tell of each span.
     #[must_use]
     pub fn is_percentile(self) -> bool {
@@ -121,7 +139,7 @@ impl Measure {
     /// this is no sum.
     pub(super) fn calls(self) -> Option<Self> {
         match self {
-            Self::Total | Self::SelfTime | Self::Busy => Some(Self::Count),
+            Self::Total | Self::SelfTime | Self::Busy | Self::Cpu | Self::Queue | Self::Sleep => Some(Self::Count),
             Self::Instructions | Self::SelfInstructions => Some(Self::CountedSpans),
             _ => None,
         }
@@ -135,7 +153,7 @@ pub struct SpanFigures {
 }
 
 impl SpanFigures {
-    /// Returns the value of a measure; `None` if instructions were not counted.
+    /// Returns the value of a measure; `None` if instructions were not counted, or times of threads not measured.
     #[must_use]
     pub fn get(&self, measure: Measure) -> Option<u64> {
         self.values[measure as usize]
@@ -163,12 +181,15 @@ impl SpanFigures {
 
 impl From<&SpanSummary> for SpanFigures {
     fn from(span: &SpanSummary) -> Self {
-        let counted = span.instructions.as_ref();
+        let (counted, times) = (span.instructions.as_ref(), span.times.as_ref());
         let value = |measure| match measure {
             Measure::Count => Some(span.count),
             Measure::Total => Some(span.total_nanos),
             Measure::SelfTime => Some(span.self_nanos),
             Measure::Busy => Some(span.busy_nanos),
+            Measure::Cpu => times.map(|times| times.cpu_nanos),
+            Measure::Queue => times.map(|times| times.queue_nanos),
+            Measure::Sleep => times.map(|times| times.sleep_nanos),
             Measure::P50 => Some(span.p50_nanos),
             Measure::P90 => Some(span.p90_nanos),
             Measure::P99 => Some(span.p99_nanos),

@@ -1,7 +1,7 @@
 //! Tests of comparisons: what changes and what does not, how many false alarms there are, and expressions.
 
 use super::*;
-use eventring_export::{InstructionSummary, SpanSummary, Summary};
+use eventring_export::{InstructionSummary, SpanSummary, Summary, TimeSummary};
 use eventring_live::ConditionError;
 use proptest::prelude::*;
 
@@ -212,6 +212,25 @@ fn a_limit_that_cannot_be_checked_is_an_error() {
     assert!(check("busy(y)>0").unwrap_err().to_string().contains("shop::task, shop::x"));
 }
 
+#[test]
+fn a_limit_of_a_time_of_threads_needs_sides_that_have_measured_it() {
+    let side = |sleep_nanos: Option<u64>| {
+        let mut span = SpanSummary::of_durations("x", &[400; 2]);
+        span.times = sleep_nanos.map(|sleep_nanos| {
+            let mut times = TimeSummary::default();
+            (times.cpu_nanos, times.sleep_nanos) = (800 - sleep_nanos, sleep_nanos);
+            times
+        });
+        [summary(vec![span])]
+    };
+    let check =
+        |a, b, limit: &str| Comparison::new(&side(a), &side(b), 0.01).check_limits(&[limit.parse().unwrap()], false);
+    let exceeded = |limit| check(Some(100), Some(300), limit).unwrap().exceeded.len();
+    assert_eq!(["sleep(x)>+199ns", "sleep(x)>+200ns", "cpu(x)>0", "queue(x)!=0"].map(exceeded), [1, 0, 0, 0]);
+    let error = check(Some(100), None, "sleep(x)>0").unwrap_err();
+    assert!(error.to_string().contains("was not measured on both sides"), "{error}");
+}
+
 fn with_open(mut span: SpanSummary, open: u64) -> SpanSummary {
     span.open = open;
     span
@@ -225,7 +244,11 @@ fn checked(comparison: &Comparison, limit: &str) -> (usize, usize) {
 
 #[test]
 fn a_limit_on_a_span_that_a_side_has_not_whole_cannot_be_judged() {
-    let closed = |name: &str, calls: usize| counted(name, &vec![40; calls]);
+    let closed = |name: &str, calls: usize| {
+        let mut span = counted(name, &vec![40; calls]);
+        span.times = Some(TimeSummary::default());
+        span
+    };
     let hanging = |name: &str| {
         let mut span = SpanSummary::default();
         (span.name, span.target, span.open) = (name.into(), "shop".into(), 1);

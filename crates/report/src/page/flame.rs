@@ -144,7 +144,9 @@ impl<'s, const SIDES: usize> FlameGraph<'s, SIDES> {
     fn draw(&self, out: &mut String, frame: &FlameFrame<'_, SIDES>, (from, width, row): (f64, f64, u32), top: usize) {
         let name = escape(&shortened(if frame.name.is_empty() { "?" } else { frame.name }));
         let show = |value: f64| match self.weight {
-            Weight::Time | Weight::Cpu | Weight::Blocked | Weight::Runnable => time(value.round() as u64),
+            Weight::Time | Weight::Cpu | Weight::Queue | Weight::Sleep | Weight::Blocked | Weight::Runnable => {
+                time(value.round() as u64)
+            }
             Weight::Instructions => counted(value.round() as u64, "instruction", "instructions"),
         };
         let values = self.values(frame);
@@ -183,6 +185,8 @@ pub(crate) fn graphs<'s, const SIDES: usize>(
             Weight::Time => format!("Time by stack{unit}"),
             Weight::Instructions => format!("Instructions by stack{unit}"),
             Weight::Cpu => format!("On the processor{unit}, by samples"),
+            Weight::Queue => format!("In the queue for a processor{unit}, as threads measured it"),
+            Weight::Sleep => format!("Asleep{unit}, as threads measured it"),
             Weight::Blocked => format!("Blocked{unit}, where threads left their processors"),
             Weight::Runnable => format!("Runnable{unit}, while others ran"),
         };

@@ -5,7 +5,7 @@ use crate::page::html::{escape, shortened};
 use eventring::reader::GapCause;
 use eventring_export::SharedNames;
 use eventring_export::numbers::{counted, grouped, time};
-use eventring_export::summary::SpanSummary;
+use eventring_export::summary::{SpanSummary, TimeSummary};
 use std::fmt::Write as _;
 
 /// The largest number of rows that a table has.
@@ -17,6 +17,8 @@ pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
     let are_counted = spans.iter().any(|span| span.instructions.is_some());
     let mut heads = vec!["count", "total", "self", "busy", "p50", "p90", "p99", "p99.9", "max"];
     heads.extend(are_counted.then_some("instructions"));
+    let measured = measured_parts(spans);
+    heads.extend(measured.iter().map(|(head, _)| *head));
     let further: Vec<&FurtherSpans> = FURTHER.iter().filter(|further| further.is_shown(spans)).collect();
     heads.extend(further.iter().map(|further| further.head));
     let mut out = String::from("<table><thead><tr><th>span</th>");
@@ -42,6 +44,11 @@ pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
             let counted = span.instructions.map_or_else(String::new, |counted| grouped(counted.all));
             _ = write!(out, "<td>{counted}</td>");
         }
+        let times = span.times.as_ref().map(TimeSummary::in_words);
+        for (_, part) in &measured {
+            let cell = times.as_ref().map_or("", |times| &times[*part]);
+            _ = write!(out, "<td>{cell}</td>");
+        }
         let further = further.iter().map(|further| ((further.count)(span), "open"));
         for (count, class) in further.chain([(span.errors, "bad")]) {
             _ = match count {
@@ -55,6 +62,16 @@ pub(super) fn spans(figures: &CaptureFigures<'_>) -> String {
     rest(&mut out, spans.len(), "names of spans");
     out.push_str(&account(spans));
     out
+}
+
+/// Returns the names and numbers of the parts of the busy time that were measured: the columns that the table has.
+fn measured_parts(spans: &[SpanSummary]) -> Vec<(&'static str, usize)> {
+    let times: Vec<&TimeSummary> = spans.iter().filter_map(|span| span.times.as_ref()).collect();
+    let parts = TimeSummary::default().parts().map(|(name, _)| name).into_iter().zip(0..);
+    // Whatever was measured has three parts. A column of what was not says something only if there is any.
+    let is_shown =
+        |part: &usize| !times.is_empty() && (*part < 3 || times.iter().any(|times| times.parts()[*part].1 > 0));
+    parts.filter(|(_, part)| is_shown(part)).collect()
 }
 
 /// Spans of a name that are in none of its times, for one reason.

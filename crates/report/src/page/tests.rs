@@ -3,7 +3,8 @@
 use super::document::ZOOM;
 use crate::page::html::escape;
 use eventring::reader::{GapCause, Reader};
-use eventring::schema::perf::{CallSiteKind, PerfEvent};
+use eventring::schema::EventPayload as _;
+use eventring::schema::perf::{CallSiteKind, PerfEvent, PerfExt, ThreadTime};
 use eventring_capture::fixtures::CaptureFixture;
 use eventring_capture::{CaptureFile, capture_now};
 use eventring_export::View;
@@ -74,6 +75,35 @@ fn every_span_of_the_tile_is_in_the_table_or_its_column_says_what_was_not_seen_o
     let (_, customer) = page.split_once("</span>customer<svg").unwrap();
     let (customer, _) = customer.split_once("</tr>").unwrap();
     assert!(customer.ends_with("<td>–</td><td></td><td></td><td class=\"open\">1</td><td></td>"), "{customer}");
+}
+
+#[test]
+fn the_table_of_spans_has_the_times_of_threads_if_they_were_measured() {
+    let mut made = CaptureFixture::new();
+    made.thread(1000, 1, "main");
+    for (site, name) in [(1, "request"), (2, "before")] {
+        made.call_site(1001, site, CallSiteKind::Span, name, &[]);
+    }
+    let mut span = |id: u64, from: u64, to: u64, cpu_nanos: u64| {
+        let site = if id == 1 { 2 } else { 1 };
+        made.span_new(from, 1, (id, 0), site, &[]);
+        made.span(PerfEvent::SpanEnter, from, 1, id, site);
+        if cpu_nanos > 0 {
+            let times = ThreadTime { since_epoch_nanos: from, cpu_nanos, queue_nanos: 100, ..ThreadTime::default() };
+            let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
+            times.with_bytes(|bytes| made.perf(PerfEvent::ThreadTime, to, ext, bytes));
+        }
+        made.span(PerfEvent::SpanExit, to, 1, id, site);
+        made.span(PerfEvent::SpanClose, to, 1, id, site);
+    };
+    // Before the first period, nothing is known.
+    span(1, 1100, 1200, 0);
+    span(2, 2000, 3000, 400);
+    let page = page(&made.open());
+    assert!(page.contains("<th>max</th><th>cpu</th><th>queue</th><th>sleep</th><th>open</th>"), "{page}");
+    let cells = "<td>400 ns 40.0 %</td><td>100 ns 10.0 %</td><td>500 ns 50.0 %</td>";
+    assert!(page.contains(cells), "{page}");
+    assert!(page.contains("<td>100 ns</td><td></td><td></td><td></td>"), "{page}");
 }
 
 #[test]

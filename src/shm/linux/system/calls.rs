@@ -39,11 +39,6 @@ pub fn monotonic_nanos() -> u64 {
     nanos(ClockId::Monotonic)
 }
 
-/// Returns how long the calling thread has run on a processor, in nanoseconds.
-pub(crate) fn thread_cpu_nanos() -> u64 {
-    nanos(ClockId::ThreadCPUTime)
-}
-
 #[inline]
 fn nanos(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);

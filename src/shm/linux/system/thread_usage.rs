@@ -1,11 +1,18 @@
 //! What the kernel has counted for the calling thread.
 
-use super::calls::thread_cpu_nanos;
 use super::descriptor::OwnDescriptor;
 use super::errno::keeping_errno;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::pread;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Returns how long the calling thread has run on a processor, in nanoseconds. Returns `None` if it may not ask.
+pub(crate) fn thread_cpu_nanos() -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes.
+    let result = keeping_errno(|| unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) });
+    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
 
 /// Counts of a thread, since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +28,7 @@ impl ThreadUsage {
     pub(crate) fn of_this_thread() -> Self {
         // SAFETY: the struct consists of integers, for which zeros are valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is valid for writes. The call fails for no thread, and leaves zeros if it did.
+        // SAFETY: `usage` is valid for writes. Where a sandbox refuses the call, it leaves zeros.
         keeping_errno(|| unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) });
         // Counts that have wrapped have right differences.
         Self {
@@ -92,7 +99,7 @@ fn read(file: &OwnDescriptor) -> Option<Scheduled> {
     // Three numbers of at most 20 digits.
     let mut bytes = [0; 64];
     let length = keeping_errno(|| pread(file, &mut bytes, 0)).ok()?;
-    parse(bytes.get(..length)?, thread_cpu_nanos())
+    parse(bytes.get(..length)?, thread_cpu_nanos()?)
 }
 
 /// Reads the three numbers: nanoseconds on a processor, nanoseconds in the queue, slices.

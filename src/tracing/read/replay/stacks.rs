@@ -3,7 +3,7 @@
 use crate::tracing::read::id_map::IdMap;
 use crate::schema::perf::ThreadTime;
 use crate::tracing::read::replay::thread_clock::ThreadClock;
-use crate::tracing::read::slice::{InnerSlices, OpenSlice, TakenSlice, ThreadKey};
+use crate::tracing::read::slice::{InnerSlices, InnerTimes, OpenSlice, TakenSlice, ThreadKey};
 use crate::tracing::read::span_times::SpanTimes;
 use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
@@ -29,6 +29,8 @@ struct ThreadStack {
     slices: Vec<OpenSlice>,
     /// For each slice, what is known of the slices inside it.
     inside: Vec<InnerSlices>,
+    /// For each slice, the times that concern it.
+    times: Vec<InnerTimes>,
 }
 
 impl SpanStacks {
@@ -47,12 +49,8 @@ impl SpanStacks {
         let stack = self.threads.entry(thread).or_default();
         stack.clock.see(epoch_nanos);
         stack.slices.push(slice);
-        stack.inside.push(InnerSlices {
-            entered_at: instructions,
-            instructions: Some(0),
-            off_at_enter: stack.clock.off(),
-            ..InnerSlices::default()
-        });
+        stack.inside.push(InnerSlices { entered_at: instructions, instructions: Some(0), ..InnerSlices::default() });
+        stack.times.push(InnerTimes { off_at_enter: stack.clock.off(), ..InnerTimes::default() });
         slice
     }
 
@@ -85,23 +83,24 @@ impl SpanStacks {
     ) -> Option<TakenSlice> {
         let stack = self.threads.get_mut(&thread)?;
         stack.clock.see(epoch_nanos);
-        let (at, mut taken) = stack.take(span)?;
+        let (at, mut taken, of_slice) = stack.take(span)?;
         self.open -= 1;
         let whole = taken.exit_at(instructions);
         let entered = taken.slice.entered_epoch_nanos;
-        let times = stack.clock.times(&taken.inside, entered, epoch_nanos, lost_until_nanos);
-        taken.times = times.without(taken.inside.covered_times);
-        taken.own_times = times.without(taken.inside.times);
+        let times = stack.clock.times(&of_slice, entered, epoch_nanos, lost_until_nanos);
+        taken.times = times.without(of_slice.covered_times);
+        taken.own_times = times.without(of_slice.times);
         if let Some(outer) = at.checked_sub(1).and_then(|below| stack.inside.get_mut(below)) {
             outer.instructions = outer.instructions.zip(whole).and_then(|(inner, whole)| inner.checked_add(whole));
+            let outer = &mut stack.times[at - 1];
             outer.times = outer.times.plus(times);
         }
         if is_entered_twice && let Some(outer) = stack.slices.iter().rposition(|slice| slice.span == span) {
             let nanos = epoch_nanos.saturating_sub(taken.slice.entered_epoch_nanos);
+            stack.times[outer].covered_times = stack.times[outer].covered_times.plus(times);
             let outer = &mut stack.inside[outer];
             outer.covered_nanos = outer.covered_nanos.saturating_add(nanos);
             outer.covered_instructions = outer.covered_instructions.saturating_add(whole.unwrap_or(0));
-            outer.covered_times = outer.covered_times.plus(times);
         }
         Some(taken)
     }
@@ -134,6 +133,8 @@ impl SpanStacks {
             stack.slices.retain(|_| *keep.next().unwrap_or(&true));
             let mut keep = keeps.iter();
             stack.inside.retain(|_| *keep.next().unwrap_or(&true));
+            let mut keep = keeps.iter();
+            stack.times.retain(|_| *keep.next().unwrap_or(&true));
         }
         self.open = self.threads.values().map(|stack| stack.slices.len()).sum();
     }
@@ -163,7 +164,7 @@ impl SpanStacks {
     /// Takes a THREAD_TIME of the thread.
     pub(super) fn measured(&mut self, thread: ThreadKey, epoch_nanos: u64, times: &ThreadTime, has_queue: bool) {
         let stack = self.threads.entry(thread).or_default();
-        stack.clock.measured(epoch_nanos, times, has_queue, &mut stack.inside);
+        stack.clock.measured(epoch_nanos, times, has_queue, &mut stack.times);
     }
 
     /// Forgets a thread that has ended. If its stack still has slices, because their exits were lost or have not come
@@ -209,15 +210,15 @@ impl SpanStacks {
             let Some(innermost) = stack.slices.last() else { continue };
             let until = (epoch_nanos, lost_until(*thread));
             let mut nanos: HashMap<SpanId, (u64, SpanTimes)> = HashMap::new();
-            for (slice, inside) in stack.slices.iter().zip(&stack.inside) {
+            for ((slice, inside), of_slice) in stack.slices.iter().zip(&stack.inside).zip(&stack.times) {
                 let entered = slice.entered_epoch_nanos;
                 let since = || {
-                    let times = stack.clock.open_times(inside, entered, innermost.last_seen_epoch_nanos, until);
+                    let times = stack.clock.open_times(of_slice, entered, innermost.last_seen_epoch_nanos, until);
                     (epoch_nanos.saturating_sub(entered), times)
                 };
                 let (rest, times) = nanos.entry(slice.span).or_insert_with(since);
                 *rest = rest.saturating_sub(inside.covered_nanos);
-                *times = times.without(inside.covered_times);
+                *times = times.without(of_slice.covered_times);
             }
             nanos.into_iter().for_each(|(span, (nanos, times))| add(span, nanos, times));
         }
@@ -226,15 +227,16 @@ impl SpanStacks {
 
 impl ThreadStack {
     /// Takes the innermost slice of `span`, and returns its place, too.
-    fn take(&mut self, span: SpanId) -> Option<(usize, TakenSlice)> {
+    fn take(&mut self, span: SpanId) -> Option<(usize, TakenSlice, InnerTimes)> {
         let at = self.slices.iter().rposition(|slice| slice.span == span)?;
         let nests = at + 1 == self.slices.len();
-        let (slice, inside) = (self.slices.remove(at), self.inside.remove(at));
+        let (slice, inside, of_slice) = (self.slices.remove(at), self.inside.remove(at), self.times.remove(at));
         if self.slices.capacity() > 4 * self.slices.len() + SPARE_SLICES {
             self.slices.shrink_to(2 * self.slices.len());
             self.inside.shrink_to(2 * self.slices.len());
+            self.times.shrink_to(2 * self.slices.len());
         }
         let (times, own_times) = (SpanTimes::NONE, SpanTimes::NONE);
-        Some((at, TakenSlice { slice, nests, inside, instructions: None, times, own_times }))
+        Some((at, TakenSlice { slice, nests, inside, instructions: None, times, own_times }, of_slice))
     }
 }

@@ -5,7 +5,7 @@
 //! enter and its exit. In the rest of its time the thread ran.
 
 use crate::schema::perf::ThreadTime;
-use crate::tracing::read::slice::InnerSlices;
+use crate::tracing::read::slice::InnerTimes;
 use crate::tracing::read::span_times::SpanTimes;
 
 /// The time that a thread was off, since its replay began.
@@ -60,7 +60,7 @@ impl ThreadClock {
         epoch_nanos: u64,
         times: &ThreadTime,
         has_queue: bool,
-        inside: &mut [InnerSlices],
+        inside: &mut [InnerTimes],
     ) {
         // Otherwise a THREAD_TIME before this one is missing.
         if times.since_epoch_nanos > self.measured_nanos {
@@ -68,7 +68,10 @@ impl ThreadClock {
         }
         let period_nanos = epoch_nanos.saturating_sub(times.since_epoch_nanos);
         let off_nanos = period_nanos.saturating_sub(times.cpu_nanos);
-        let queue_nanos = times.queue_nanos.min(off_nanos);
+        // A thread that has not left its processor by itself has not slept: it could have run. What the kernel does not
+        // count as its queue, a hypervisor or interrupts took. (Without any count of switches, nobody can tell.)
+        let has_slept = times.voluntary_switches > 0 || times.involuntary_switches == 0 && times.slices > 0;
+        let queue_nanos = if has_slept { times.queue_nanos.min(off_nanos) } else { off_nanos };
         let off = match has_queue {
             true => Off { queue_nanos, sleep_nanos: off_nanos - queue_nanos, ..Off::default() },
             false => Off { unmeasured_nanos: off_nanos, ..Off::default() },
@@ -96,7 +99,7 @@ impl ThreadClock {
 
     /// Returns the times of a slice that ends at `epoch_nanos`, when the thread recorded an event. Events of the thread
     /// may have been lost until `lost_until_nanos`.
-    pub(super) fn times(&self, slice: &InnerSlices, entered: u64, epoch_nanos: u64, lost_until_nanos: u64) -> SpanTimes {
+    pub(super) fn times(&self, slice: &InnerTimes, entered: u64, epoch_nanos: u64, lost_until_nanos: u64) -> SpanTimes {
         let nanos = epoch_nanos.saturating_sub(entered);
         let is_known = self.known_from_nanos.is_some_and(|from| from <= entered);
         if !is_known || lost_until_nanos > self.measured_nanos {
@@ -120,7 +123,7 @@ impl ThreadClock {
     /// `last_seen_nanos`.
     pub(super) fn open_times(
         &self,
-        slice: &InnerSlices,
+        slice: &InnerTimes,
         entered: u64,
         last_seen_nanos: u64,
         (now_nanos, lost_until_nanos): (u64, u64),

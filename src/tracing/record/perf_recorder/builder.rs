@@ -142,7 +142,9 @@ impl PerfRecorderBuilder {
 
     /// Sets whether [`Self::build`] makes all shards, instead of one only. Default: false. With true, the rings take
     /// all of their memory from the beginning, and a thread that records for the first time opens no file. The tables of
-    /// the present have room for 16,384 open spans, and do not grow. This is for programs that later enter a sandbox (seccomp), and for those that cannot wait some milliseconds in a new thread.
+    /// the present have room for 16,384 open spans, and do not grow. This is for programs that later enter a sandbox
+    /// (seccomp), and for those that cannot wait some milliseconds in a new thread. A sandbox may also kill a program
+    /// that asks for the times of its threads. So they are not measured, unless [`Self::thread_time`] says so.
     pub fn all_shards_at_build(mut self, all: bool) -> Self {
         self.all_at_build = all;
         self
@@ -267,7 +269,7 @@ impl PerfRecorderBuilder {
     }
 
     /// Sets the share of a thread's time that measuring its times may cost: how long it ran, could have run, and slept.
-    /// Default: 0.005, which is half a percent. With 0, nothing is measured. With less than 0.005, fewer of the moments
+    /// Default: 0.005, which is half a percent, or 0 with [`Self::all_shards_at_build`]. With 0, nothing is measured. With less than 0.005, fewer of the moments
     /// at which a thread leaves its processor are measured.
     ///
     /// Without the feature `thread-time`, nothing is measured. A thread that records to several recorders is measured
@@ -293,7 +295,8 @@ impl PerfRecorderBuilder {
         let geometry = shard0.geometry();
         let shifts = [geometry.descriptor_capacity(), geometry.payload_buf_bytes()].map(u64::trailing_zeros);
         let tables = Tables::new(&shard0);
-        let thread_times = ThreadTimes::new(self.thread_time.unwrap_or(DEFAULT_SHARE), &shard0);
+        let default_share = if self.all_at_build { 0.0 } else { DEFAULT_SHARE };
+        let thread_times = ThreadTimes::new(self.thread_time.unwrap_or(default_share), &shard0);
         if let Some(source) = self.instructions {
             source.choose();
         }

@@ -24,9 +24,10 @@ use std::io::{self, Write};
 ///
 /// Those of a capture, or those that a ring holds now. `total` is the time from creation to close, `self` that without
 /// the time of children, `busy` that of threads in the span, `idle` that without one. Of several threads that are in a
-/// span at the same time, `busy` counts the time of each, so it may be more than `total`. Captures of `eventring
-/// profile` also have `cpu`, `runnable` and `blocked`: what the threads did in the spans, and in those around which
-/// they are; `self` without the latter. The percentiles are those of single spans, to three digits. Spans that were
+/// span at the same time, `busy` counts the time of each, so it may be more than `total`. If threads have measured it,
+/// `cpu` is the part of `busy` in which they ran, `queue` that in which they had no processor, and `sleep` that in which
+/// they waited for something. Captures of `eventring profile` have `cpu`, `runnable` and `blocked` instead: what the
+/// threads did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of single spans, to three digits. Spans that were
 /// open, or of which an end may be lost, are counted beside them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -171,9 +172,15 @@ fn write(out: &mut impl Write, summary: &Summary, saved: &Saved) -> io::Result<(
         writeln!(out, "{}", counted(summary.log_records, "log record", "log records"))?;
     }
     let kernel = kernel_times(&summary.spans);
+    let has_kernel = kernel.is_some();
     if let Some(kernel) = kernel {
         writeln!(out)?;
         kernel.write(out, columns(&io::stdout()))?;
+    }
+    // What the kernel says is the same, and more.
+    if !has_kernel && let Some(times) = thread_times(&summary.spans) {
+        writeln!(out)?;
+        times.write(out, columns(&io::stdout()))?;
     }
     let time = TimeFormat::new(false);
     for program in summary.programs.iter().filter(|program| program.state == ProgramState::Died) {
@@ -254,6 +261,22 @@ fn kernel_times(spans: &[SpanSummary]) -> Option<NumberTable<8>> {
     (!spans.is_empty()).then_some(table)
 }
 
+/// Returns a table of how threads spent the busy time of spans, if they have measured it.
+fn thread_times(spans: &[SpanSummary]) -> Option<NumberTable<6>> {
+    let spans: Vec<_> = spans.iter().filter_map(|span| Some((span, span.times?))).collect();
+    let has_unmeasured = spans.iter().any(|(_, times)| times.unmeasured_nanos > 0);
+    // A column without a head and cells is left out.
+    let if_unmeasured = |text: String| if has_unmeasured { text } else { String::new() };
+    let heads = ["span", "busy", "cpu", "queue", "sleep", if has_unmeasured { "unmeasured" } else { "" }];
+    let mut table = NumberTable::new(heads).leaving_out(&[1, 5]);
+    for (span, times) in &spans {
+        let [cpu, queue, sleep, unmeasured] = times.in_words();
+        let name = shown_name(&full_name(&span.name, &span.target));
+        table.row([name, time(span.busy_nanos), cpu, queue, sleep, if_unmeasured(unmeasured)], PLAIN);
+    }
+    (!spans.is_empty()).then_some(table)
+}
+
 /// Returns the name of a span, its number and its times.
 fn times(span: &SpanSummary) -> [String; 10] {
     // Without a closed span, no duration is known. Then the cells of durations show `open` if there are open spans,
@@ -286,4 +309,34 @@ fn note(span: &SpanSummary, beginning: &str, open: &str) -> String {
         more.push(format!("+ {} whose beginning {beginning}", grouped(span.incomplete)));
     }
     more.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::out;
+    use eventring_export::TimeSummary;
+
+    #[test]
+    fn a_table_says_how_threads_spent_the_busy_time_and_which_numbers_are_not_exact() {
+        let span = |name: &str, parts: Option<[u64; 4]>| {
+            let mut span = SpanSummary::of_durations(name, &[10_000]);
+            span.times = parts.map(|[cpu, queue, sleep, unmeasured]| {
+                let mut times = TimeSummary::default();
+                (times.cpu_nanos, times.queue_nanos) = (cpu, queue);
+                (times.sleep_nanos, times.unmeasured_nanos) = (sleep, unmeasured);
+                times
+            });
+            span
+        };
+        let shown = |spans: &[SpanSummary]| {
+            let table = thread_times(spans);
+            out::shown(|out| table.map_or(Ok(()), |table| table.write(out, Some(80))))
+        };
+        assert_eq!(shown(&[span("request", None)]), "");
+        let request = span("request", Some([2_500, 0, 7_500, 0]));
+        let query = span("query", Some([9_000, 500, 0, 500]));
+        let tables = [shown(&[request.clone(), span("none", None)]), shown(&[request, query])].join("\n");
+        insta::assert_snapshot!(tables);
+    }
 }

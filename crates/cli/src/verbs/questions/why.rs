@@ -16,8 +16,9 @@ use std::path::PathBuf;
 ///
 /// Where the time of the slowest went, and what they have more of than others of their name. The shares of a span add
 /// up to 100 %: it computed, a child was there, it could have run and another thread did, it was blocked, its executor
-/// was busy, it waited to be woken. What threads did is known from captures of `eventring profile`; other captures say
-/// less, and what is missing is named.
+/// was busy, it waited to be woken. What threads did, and what they waited for, is known from captures of `eventring
+/// profile`. In other captures, threads may say themselves whether they ran, could have run or slept. What is missing is
+/// named.
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
     /// Capture files: one, those of a rotated capture, or captures of different programs; or rings
@@ -87,5 +88,6 @@ fn write_span(out: &mut impl Write, span: &WhySpan) -> io::Result<()> {
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let shares: Vec<String> = parts.iter().map(|(part, percent)| format!("{} {percent:.1} %", part.name())).collect();
     let at = TimeFormat::new(false).time(span.start_nanos);
-    writeln!(out, "    {}  {DIM}at {at}, id {}{DIM:#}", shares.join(", "), span.id)
+    let about = span.shares.about();
+    writeln!(out, "    {about}{}  {DIM}at {at}, id {}{DIM:#}", shares.join(", "), span.id)
 }

@@ -32,8 +32,9 @@ pub(crate) struct Args {
     /// Names of spans in traces and stacks: the name, or the target and the name
     #[arg(long = "names", value_name = "NAMES", default_value = "name")]
     span_names: Names,
-    /// Numbers of folded stacks: times in nanoseconds, or instructions, if they were counted; of captures of `eventring
-    /// profile` also what threads did in the spans, with the stacks of the program
+    /// Numbers of folded stacks: times in nanoseconds, also how threads spent them, as they have measured it, or
+    /// instructions, if they were counted; of captures of `eventring profile` also what threads did in the spans, with
+    /// the stacks of the program
     #[arg(long, value_name = "WEIGHT", default_value = "time")]
     weight: Weight,
     /// Where to write; `-` for stdout; a directory for ctf and parquet [default: the input's name with the extension
@@ -153,7 +154,14 @@ fn check_counted(args: &Args, bytes: u64) -> Result<(), Failure> {
         Weight::Instructions => {
             ("no instructions were counted, expected those of at least one span", "eventring icount")
         }
-        Weight::Cpu => ("there are no samples, expected at least one", "eventring profile --stacks"),
+        Weight::Cpu => {
+            ("there are no samples and no measured times, expected at least one", "eventring profile --stacks")
+        }
+        Weight::Queue | Weight::Sleep => {
+            let message = "no thread in a span has measured such a time, expected at least one; record without \
+                           EVENTRING_THREAD_TIME=off, or use `eventring profile --sched --stacks` and --weight runnable or blocked";
+            return Exit::Failed.fail(message);
+        }
         Weight::Blocked | Weight::Runnable => {
             ("there is no such time, expected switches of at least one thread", "eventring profile --sched --stacks")
         }

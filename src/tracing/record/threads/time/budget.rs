@@ -32,6 +32,11 @@ impl Budget {
     }
 }
 
+/// Returns a share in millionths: from 0 to a million.
+pub(super) fn millionths(share: f64) -> u32 {
+    if share > 0.0 { (share * 1e6).ceil().min(1e6) as u32 } else { 0 }
+}
+
 const MILLION: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -58,6 +63,11 @@ mod tests {
                 prop_assert!(spent <= SAVED_NANOS_MAX + earned + last, "{spent} {earned}");
             }
         }
+    }
+
+    #[test]
+    fn any_share_is_one_in_millionths() {
+        assert_eq!([f64::NAN, -1.0, 0.0, 1e-9, 0.005, 7.0].map(millionths), [0, 0, 0, 1, 5000, 1_000_000]);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl PerfCore {
                 return;
             }
             let schedstat = SchedstatFile::open();
-            let last = Reading::take(thread, ring, &schedstat);
+            let Some(last) = Reading::take(thread, ring, &schedstat) else { return };
             let mut measured = Measured {
                 recorder: Arc::downgrade(self),
                 recorder_id: self.id,
@@ -124,7 +124,7 @@ impl Measured {
             self.merged = self.merged.saturating_add(1);
             return self.budget.spend(SWITCHED_NANOS);
         }
-        let now = Reading::take(thread, ring, &self.schedstat);
+        let Some(now) = Reading::take(thread, ring, &self.schedstat) else { return };
         if self.merged > 0 || !self.last.is_same_slice(&now) {
             self.record(thread, ring, now);
         }
@@ -162,18 +162,22 @@ impl Measured {
 }
 
 impl Reading {
-    /// Reads the counts of the calling thread, and the time at which they hold.
-    fn take(thread: &ThreadState, ring: &Recorder, schedstat: &SchedstatFile) -> Self {
+    /// Reads the counts of the calling thread, and the time at which they hold. If the thread may not ask for them,
+    /// returns `None`, and the thread is not measured any more.
+    fn take(thread: &ThreadState, ring: &Recorder, schedstat: &SchedstatFile) -> Option<Self> {
         let mut tries = 1;
         loop {
             thread.switches.arm();
-            let cpu_nanos = thread_cpu_nanos();
+            let Some(cpu_nanos) = thread_cpu_nanos() else {
+                thread.switches.tell(None);
+                return None;
+            };
             let epoch_nanos = ring.clock().now_epoch_nanos();
             let usage = ThreadUsage::of_this_thread();
             let scheduled = schedstat.read();
             if thread.switches.is_armed() || tries == TRIES {
                 let (queue_nanos, slices) = scheduled.map_or((None, 0), |it| (Some(it.queue_nanos), it.slices));
-                return Self { epoch_nanos, cpu_nanos, queue_nanos, slices, usage };
+                return Some(Self { epoch_nanos, cpu_nanos, queue_nanos, slices, usage });
             }
             tries += 1;
         }

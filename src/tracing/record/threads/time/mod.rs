@@ -11,12 +11,10 @@
 //! | `budget` | what asking may cost |
 //! | `share` | the share of a thread's time that the budget is, as users write it |
 //! | `measured` | the state of a thread whose times are measured |
-//! | `state` | whether times are measured, and if not, why |
 //! | `totals` | what a recorder has counted for all its threads |
 //! | `unmeasured` | the same items where nothing is measured |
 
 pub(in crate::tracing) mod share;
-pub(in crate::tracing) mod state;
 
 #[cfg(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported)))]
 mod budget;
@@ -27,10 +25,10 @@ mod totals;
 #[cfg(not(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported))))]
 mod unmeasured;
 
-#[cfg(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported)))]
-pub(in crate::tracing::record) use {crate::arch::switches::SwitchWord, totals::ThreadTimes};
 #[cfg(not(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported))))]
 pub(in crate::tracing::record) use unmeasured::{SwitchWord, ThreadTimes};
+#[cfg(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported)))]
+pub(in crate::tracing::record) use {crate::arch::switches::SwitchWord, totals::ThreadTimes};
 
 use crate::recorder::Recorder;
 use crate::tracing::record::rings::core::PerfCore;

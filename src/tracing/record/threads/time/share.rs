@@ -12,23 +12,16 @@ pub(in crate::tracing::record) fn share_from_text(text: &str) -> Option<f64> {
     (percent > 0.0 && percent <= 100.0).then_some(percent / 100.0)
 }
 
-/// Returns a share in millionths: from 0 to a million.
-pub(in crate::tracing::record) fn millionths(share: f64) -> u32 {
-    // A number that is none, or is negative, becomes 0.
-    (share * 1e6).ceil().min(1e6) as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_share_is_off_or_a_percentage() {
-        let of = |text: &str| share_from_text(text).map(millionths);
-        assert_eq!([of("off"), of("0.2%"), of("100%"), of("0.00001 %")], [Some(0), Some(2000), Some(1_000_000), Some(1)]);
+        let of = |text: &str| share_from_text(text).map(|share| (share * 1e6).round());
+        assert_eq!([of("off"), of("0.2%"), of("100%"), of("0.01 %")], [0.0, 2e3, 1e6, 100.0].map(Some));
         for wrong in ["", "0.2", "%", "-1%", "0%", "101%", "on", "NaN%", "inf%"] {
             assert_eq!(of(wrong), None, "{wrong}");
         }
-        assert_eq!([f64::NAN, -1.0, 7.0, DEFAULT_SHARE].map(millionths), [0, 0, 1_000_000, 5000]);
     }
 }

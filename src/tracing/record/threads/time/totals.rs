@@ -1,9 +1,9 @@
 //! What a recorder knows of the times of all its threads.
 
-use super::share::millionths;
-use super::state::ThreadTimeState;
+use super::budget::millionths;
 use crate::arch::switches::{self, NotTold, Offset};
 use crate::recorder::Recorder;
+use crate::schema::perf::measured_times::ThreadTimeState;
 use crate::schema::perf::tables;
 use crate::shm::SchedstatFile;
 use crate::sync::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! Where the times of threads are not measured.
 
-use super::state::ThreadTimeState;
 use crate::recorder::Recorder;
+use crate::schema::perf::measured_times::ThreadTimeState;
 use crate::schema::perf::tables;
 use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::threads::thread::ThreadState;

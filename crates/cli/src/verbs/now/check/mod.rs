@@ -81,6 +81,7 @@ pub(crate) struct Checked<'a> {
     directory: &'a Allowed,
     core_files: &'a Allowed,
     perf: &'a Allowed,
+    thread_times: &'a Allowed,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -125,7 +126,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     if answer.rings.is_empty() && !directory.is_allowed {
         answer.problems.push(directory.text.clone());
     }
-    let allowed = [directory, system::core_files(process, &answer.rings), system::perf()];
+    let core_files = system::core_files(process, &answer.rings);
+    let allowed = [directory, core_files, system::perf(), rings::thread_times(&answer.rings)];
     let mut out = stdout();
     if args.json {
         json_line(&answer.checked(&allowed))?;
@@ -201,7 +203,7 @@ impl Answer {
         }
     }
 
-    fn checked<'a>(&'a self, [directory, core_files, perf]: &'a [Allowed; 3]) -> Checked<'a> {
+    fn checked<'a>(&'a self, [directory, core_files, perf, thread_times]: &'a [Allowed; 4]) -> Checked<'a> {
         let time = |nanos: u64| Some(jiff::Timestamp::from_nanosecond(nanos.into()).ok()?.to_string());
         let ring = |ring: &'a CheckedRing| RingRow { name: &ring.name, state: ring.ring.state, pid: ring.writer };
         Checked {
@@ -216,10 +218,11 @@ impl Answer {
             directory,
             core_files,
             perf,
+            thread_times,
         }
     }
 
-    fn write(&self, out: &mut impl Write, name: &str, allowed: &[Allowed; 3], time: &TimeFormat) -> io::Result<()> {
+    fn write(&self, out: &mut impl Write, name: &str, allowed: &[Allowed; 4], time: &TimeFormat) -> io::Result<()> {
         const YES: (Style, char) = (GOOD, '✓');
         const NO: (Style, char) = (WARNING, '✗');
         const NOTE: (Style, char) = (DIM, '·');
@@ -262,7 +265,7 @@ impl Answer {
             let readers = if self.readers.is_empty() { "none".to_owned() } else { self.readers.join(", ") };
             line(NOTE, "readers", &format!("{readers}{closed}"))?;
         }
-        for (label, allowed) in ["directory", "core files", "perf"].iter().zip(allowed) {
+        for (label, allowed) in ["directory", "core files", "perf", "thread times"].iter().zip(allowed) {
             line(if allowed.is_allowed { YES } else { NOTE }, label, &allowed.text)?;
         }
         self.problems.iter().try_for_each(|problem| line(NO, "problem", problem))

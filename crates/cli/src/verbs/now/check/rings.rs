@@ -4,12 +4,16 @@ use crate::input::directories::is_first_shard;
 use crate::input::programs::holder::holder;
 use crate::input::programs::{process, processes};
 use crate::input::ring::report::RingReport;
+use super::system::Allowed;
+use crate::text::format::{counted, duration};
 use crate::text::perf::is_description;
+use eventring::internal::MeasuredTimes;
 use eventring::files::CONTENT_TYPE_PERF;
 use eventring::reader::{Reader, ReaderError, RingState};
 use eventring_capture::foreign::MappedFile;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A ring, or a recorder with its shards.
 pub(super) struct CheckedRing {
@@ -45,6 +49,32 @@ impl CheckedRing {
     /// Returns true if something was recorded since the ring was made, and its writer lives.
     pub(super) fn is_recorded(&self) -> bool {
         self.is_live() && self.has_events()
+    }
+}
+
+/// Returns whether the times of threads are measured, and what this costs.
+pub(super) fn thread_times(rings: &[CheckedRing]) -> Allowed {
+    let of_ring = |ring: &CheckedRing| {
+        let MeasuredTimes { state, cost_nanos, asked, merged } = MeasuredTimes::read(&ring.ring.reader)?;
+        let cost = duration(Duration::from_nanos(cost_nanos));
+        let merged = match merged {
+            0 => String::new(),
+            merged => format!("; {} measured together", counted(merged, "switch was", "switches were")),
+        };
+        let text = match state.is_measured() {
+            true => format!("{}, {} asked, {cost} in all{merged}", state.text(), counted(asked, "time", "times")),
+            false => state.text().to_owned(),
+        };
+        Some(Allowed { is_allowed: state.is_measured(), text })
+    };
+    let all: Vec<_> = rings.iter().filter(|ring| ring.is_perf()).filter_map(|ring| Some((&ring.name, of_ring(ring)?))).collect();
+    match all.as_slice() {
+        [] => Allowed { is_allowed: false, text: "no ring of spans says anything".to_owned() },
+        [(_, only)] => Allowed { is_allowed: only.is_allowed, text: only.text.clone() },
+        all => Allowed {
+            is_allowed: all.iter().all(|(_, of)| of.is_allowed),
+            text: all.iter().map(|(name, of)| format!("{name}: {}", of.text)).collect::<Vec<_>>().join("; "),
+        },
     }
 }
 

@@ -34,12 +34,12 @@ pub(crate) struct DiffArgs {
     with: Vec<PathBuf>,
     /// Exit with code 18 if a span has changed so: `instructions(request)>+0.5%`. May be repeated
     ///
-    /// A limit is MEASURE(SPAN) COMPARISON CHANGE. MEASURE: `count`, `total`, `self`, `busy`, `p50`, `p90`, `p99`,
-    /// `max`, `instructions`, `self_instructions`, `min_instructions`, `max_instructions`, `counted_spans`. SPAN: a
-    /// name, also with its target; `*` stands for any characters. CHANGE: with its sign, percent of A (`+0.5%`), a time
-    /// (`-1us`), a number (`+100`); or `0`. All is counted in whole numbers. A limit that names no span, or
-    /// instructions that were not counted, is an error. One that cannot be judged, because spans of the name were not
-    /// closed, is `incomplete`, and the exit code is 16
+    /// A limit is MEASURE(SPAN) COMPARISON CHANGE. MEASURE: `count`, `total`, `self`, `busy`, `cpu`, `queue`, `sleep`,
+    /// `p50`, `p90`, `p99`, `max`, `instructions`, `self_instructions`, `min_instructions`, `max_instructions`,
+    /// `counted_spans`. SPAN: a name, also with its target; `*` stands for any characters. CHANGE: with its sign,
+    /// percent of A (`+0.5%`), a time (`-1us`), a number (`+100`); or `0`. All is counted in whole numbers. A limit that
+    /// names no span, or what was not counted or measured, is an error. One that cannot be judged, because spans of the
+    /// name were not closed, is `incomplete`, and the exit code is 16
     #[arg(long = "fail-if", value_name = "LIMIT")]
     fail_if: Vec<ChangeLimit>,
     /// Limits of times forbid only changes that are significant
