@@ -16,6 +16,8 @@ pub use crate::reader::opening::in_memory::{START_BYTES, parts_in_memory};
 pub use crate::reader::snapshot::counted::CountedWriter;
 #[cfg(feature = "macros")]
 pub use crate::schema::of_ring::decode_event;
+#[cfg(feature = "tracing")]
+pub use crate::schema::perf::measured_times::{MeasuredTimes, ThreadTimeState};
 pub use crate::schema::{
     dynamic::model::MAX_TEXT_BYTES,
     dynamic::places::{FieldPlace, PayloadPlaces},
@@ -23,8 +25,6 @@ pub use crate::schema::{
     resolution::Resolution,
     schema_text::schema::schema_text_hash,
 };
-#[cfg(feature = "tracing")]
-pub use crate::schema::perf::measured_times::{MeasuredTimes, ThreadTimeState};
 #[cfg(feature = "tracing")]
 pub use crate::tracing::record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
 

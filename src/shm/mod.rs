@@ -72,8 +72,6 @@ pub(crate) use system::{
 
 #[cfg(all(feature = "otel-context", target_os = "linux", target_arch = "x86_64", not(eventring_unsupported)))]
 pub(crate) use linux::publish_process_context;
-#[cfg(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported)))]
-pub(crate) use linux::{SchedstatFile, ThreadUsage, thread_cpu_nanos};
 #[cfg(all(test, target_os = "linux", not(eventring_unsupported)))]
 pub(crate) use linux::same_pid;
 #[cfg(all(target_os = "linux", not(eventring_unsupported)))]
@@ -87,6 +85,8 @@ pub(crate) use linux::{
     RemovedAtExit, UninheritedFd, is_all_read, is_in_memory, lock_with_timeout, open_read_only, prepare_ring_directory,
     process_and_user,
 };
+#[cfg(all(feature = "thread-time", target_os = "linux", not(eventring_unsupported)))]
+pub(crate) use linux::{SchedstatFile, ThreadUsage, thread_cpu_nanos};
 
 /// Reads a whole file, as [`open_file`] opens it.
 ///

@@ -70,8 +70,8 @@ pub use filter::filter_override::FilterOverride;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
-    PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTimes, SpanTree, Thread, ThreadKey,
-    TimeOnThread, TypedEvent, decode_record,
+    PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
+    TimeOnThread, TimeSpent, TypedEvent, decode_record,
 };
 pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
 pub use record::counter::{Counter, CounterValue, Marker};

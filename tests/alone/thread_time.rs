@@ -1,7 +1,7 @@
 //! The times of threads: what the recorder measures is what the kernel counts.
 
 use crate::fixtures::*;
-use eventring::tracing::{Span, SpanReplay, SpanTimes};
+use eventring::tracing::{Span, SpanReplay, TimeSpent};
 use std::thread;
 
 /// What the kernel has counted for the calling thread.
@@ -182,7 +182,7 @@ fn the_times_of_spans_are_those_of_the_kernel_beside_competitors() {
     let named = |name: &'static str| spans.iter().filter(move |span| span.name() == name);
     // The whole, on all threads.
     let sum = |of: fn(&Kernel) -> u64| counted.iter().map(|(whole, _)| of(whole)).sum::<u64>();
-    let times = |name: &'static str| named(name).filter_map(Span::times).reduce(SpanTimes::plus).unwrap();
+    let times = |name: &'static str| named(name).filter_map(Span::times).reduce(TimeSpent::plus).unwrap();
     let whole = times("work");
     assert_close(whole.cpu_nanos, sum(|whole| whole.cpu_nanos), 20_000, "processor time");
     assert_close(whole.queue_nanos, sum(|whole| whole.queue_nanos), 20_000, "run-queue delay");
@@ -207,7 +207,7 @@ fn the_times_of_spans_are_those_of_the_kernel_beside_competitors() {
     for (index, kind) in KINDS.iter().enumerate().filter(|(_, kind)| ["spin", "yield"].contains(kind)) {
         let asked = by_kernel(KINDS.len() - 1);
         let of_long = named(kind).filter(|span| span.parent.is_some_and(|parent| long.contains(&parent)));
-        let cpu_nanos = of_long.filter_map(Span::times).reduce(SpanTimes::plus).unwrap().cpu_nanos;
+        let cpu_nanos = of_long.filter_map(Span::times).reduce(TimeSpent::plus).unwrap().cpu_nanos;
         assert_close(cpu_nanos, by_kernel(index) - asked, 8_000 * long.len() as u64, kind);
     }
     let sleeping = times("sleep");
@@ -235,10 +235,10 @@ fn no_switch_between_two_events_is_missed() {
                 .map(|_| {
                     info!("before");
                     let before = switches();
-                    match random.below(3) {
+                    match random.below(10) {
                         0 => thread::yield_now(),
-                        1 => thread::sleep(Duration::from_nanos(1)),
-                        _ => spin(5_000),
+                        1 => spin(5_000),
+                        _ => thread::sleep(Duration::from_nanos(1)),
                     }
                     let after = switches();
                     info!("after");

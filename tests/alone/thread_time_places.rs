@@ -2,7 +2,7 @@
 
 use crate::fixtures::*;
 use eventring::internal::{MeasuredTimes, ThreadTimeState};
-use eventring::tracing::{PerfItem, Span, SpanReplay, SpanTimes};
+use eventring::tracing::{PerfItem, Span, SpanReplay, TimeSpent};
 use std::os::unix::process::CommandExt as _;
 
 /// How the program that is looked at was started.
@@ -122,7 +122,7 @@ fn a_plain_user_in_a_container_gets_the_times_and_where_the_system_lacks_somethi
         }
         let (computes, sleeps) = (times("computes").unwrap(), times("sleeps").unwrap());
         assert!(measured.asked > 0 && measured.cost_nanos > 0 && measured.merged == 0, "{place}: {measured:?}");
-        let of_waits = |times: &SpanTimes| times.sleep_nanos + times.queue_nanos + times.unmeasured_nanos;
+        let of_waits = |times: &TimeSpent| times.sleep_nanos + times.queue_nanos + times.unmeasured_nanos;
         assert!(of_waits(&sleeps) > 29_000_000 && sleeps.cpu_nanos < 5_000_000, "{place}: {sleeps:?}");
         assert!(computes.sleep_nanos < 1_000_000, "{place}: {computes:?}");
         let tells_queue = expected == ThreadTimeState::Measured;

@@ -102,7 +102,7 @@ def term_holds(subject, name, operator, value):
     known = subject.get(name)
     if known is None:
         return False
-    if name == "dur":
+    if name in ("dur", "cpu", "queue", "sleep"):
         return value_holds(known, operator, str(duration(value)))
     if name == "level":
         return value_holds(-LEVELS.index(known), operator, str(-LEVELS.index(value.upper())))
@@ -128,7 +128,8 @@ class Subjects:
         threads = {piece.thread for piece in span.slices if piece.end is None} | {span.closer} - {None}
         return {"span": [span.site], "target": [span.site and span.site.target], "fields": keyed(span.fields),
                 "thread": [self.model.thread_json(span, key)["name"] for key in threads],
-                "dur": lasts(self.model, span) if span.state == "closed" else None}
+                "dur": lasts(self.model, span) if span.state == "closed" else None,
+                **({name[:-3]: nanos for name, nanos in self.model.times(span).items()} if span.state == "closed" else {})}
     def record(self, record):
         event, site, process = record.event, record.site, record.event.ring.process
         span = None if self.alone else self.model.spans.get((process, record.span))

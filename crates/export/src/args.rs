@@ -2,7 +2,7 @@
 
 use eventring::schema::Value;
 use eventring::schema::perf::{Cut, FieldValue};
-use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions, SpanTimes};
+use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions, TimeSpent};
 use serde::{Serialize, Serializer};
 use serde_json::Map;
 use std::borrow::Cow;
@@ -109,8 +109,8 @@ impl Args {
     }
 
     /// Adds how threads spent the time of a span or slice, if any of it was measured.
-    pub fn push_times(&mut self, times: Option<SpanTimes>) {
-        if let Some(times) = times.filter(SpanTimes::is_measured) {
+    pub fn push_times(&mut self, times: Option<TimeSpent>) {
+        if let Some(times) = times.filter(TimeSpent::is_measured) {
             self.push("cpu_ns", ArgValue::Uint(times.cpu_nanos));
             self.push("queue_ns", ArgValue::Uint(times.queue_nanos));
             self.push("sleep_ns", ArgValue::Uint(times.sleep_nanos));

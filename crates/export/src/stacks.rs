@@ -2,7 +2,7 @@
 
 use super::names::{Names, SharedNames, full_name};
 use super::options::Weight;
-use eventring::tracing::{CallSite, IdMap, Span, SpanId, SpanTimes};
+use eventring::tracing::{CallSite, IdMap, Span, SpanId, TimeSpent};
 use eventring_capture::recording::PerDescription;
 use eventring_profile::by_span::SpanPlace;
 use schemars::JsonSchema;
@@ -87,8 +87,8 @@ impl MeasuredNanos {
     }
 }
 
-impl From<SpanTimes> for MeasuredNanos {
-    fn from(times: SpanTimes) -> Self {
+impl From<TimeSpent> for MeasuredNanos {
+    fn from(times: TimeSpent) -> Self {
         Self { cpu: times.cpu_nanos, queue: times.queue_nanos, sleep: times.sleep_nanos }
     }
 }

@@ -1,7 +1,7 @@
 //! Slices: the times in which threads were in spans.
 
 use super::replay::Off;
-use super::span_times::SpanTimes;
+use super::time_spent::TimeSpent;
 use crate::tracing::span_id::SpanId;
 
 /// Key of a thread: its recorder and its id there. A thread that records to two recorders has two keys.
@@ -41,9 +41,9 @@ pub struct TakenSlice {
     /// have counted. `None` if they are not known.
     pub instructions: Option<SpanInstructions>,
     /// How the thread spent the time of the slice, without that of slices of the same span inside it.
-    pub times: SpanTimes,
+    pub times: TimeSpent,
     /// The part of the times in which the thread was in no other span inside this one.
-    pub own_times: SpanTimes,
+    pub own_times: TimeSpent,
 }
 
 impl TakenSlice {
@@ -98,7 +98,7 @@ pub(super) struct InnerTimes {
     /// How long the thread had been off when the slice began.
     pub(super) off_at_enter: Off,
     /// The times of slices directly inside this slice.
-    pub(super) times: SpanTimes,
+    pub(super) times: TimeSpent,
     /// The times of slices of the same span inside this slice.
-    pub(super) covered_times: SpanTimes,
+    pub(super) covered_times: TimeSpent,
 }

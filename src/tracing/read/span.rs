@@ -2,8 +2,8 @@
 
 use super::call_site::{CallSite, Thread};
 use super::record::Fields;
-use super::span_times::SpanTimes;
 use super::slice::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
+use super::time_spent::TimeSpent;
 use crate::schema::perf::flags;
 use crate::span_slab::RemoteTrace;
 use crate::tracing::span_id::SpanId;
@@ -58,7 +58,7 @@ pub struct Span {
     /// if the count of a slice was lost.
     pub instructions: Option<SpanInstructions>,
     /// How threads spent the time in the span. [`Self::times`] returns it if it was measured.
-    pub(super) times: SpanTimes,
+    pub(super) times: TimeSpent,
     /// The number of losses that the replay had seen when the span was created.
     pub(super) gaps_before: u64,
     /// True if the instructions of a slice that has ended are not known.
@@ -170,7 +170,7 @@ impl Span {
             is_busy_known: true,
             number,
             instructions: None,
-            times: SpanTimes::NONE,
+            times: TimeSpent::NONE,
             gaps_before: 0,
             has_uncounted_slice: false,
             open_slices: 0,
@@ -333,8 +333,8 @@ impl Span {
     /// Returns how threads spent the time in the span, if any of it was measured. If the span was open when the replay
     /// ended, the result is that until then.
     #[must_use]
-    pub fn times(&self) -> Option<SpanTimes> {
-        Some(self.times).filter(SpanTimes::is_measured)
+    pub fn times(&self) -> Option<TimeSpent> {
+        Some(self.times).filter(TimeSpent::is_measured)
     }
 
     /// Returns how long no thread was in the span, in nanoseconds, from its creation to its close. Returns `None` if

@@ -57,7 +57,7 @@ pub use on_replay::{EventSubject, SeenContent, SpanSubject, TypedContent};
 pub use parse::time_nanos;
 pub use pattern::NamePattern;
 pub use subject::{RateOf, Subject};
-pub use term::Compare;
+pub use term::{Compare, TimesPart};
 pub use tokens::{Tokens, write_path, write_word};
 pub use truth::Truth;
 
@@ -190,7 +190,7 @@ impl Condition {
                 Node::All(parts) => parts.iter().any(is_of_span),
                 Node::Any(parts) => parts.iter().all(is_of_span),
                 Node::Not(_) => false,
-                Node::Term(term) => matches!(term, Term::Duration { .. } | Term::OpenAge { .. }),
+                Node::Term(term) => matches!(term, Term::Duration { .. } | Term::Times { .. } | Term::OpenAge { .. }),
             }
         }
         fn is(node: &Node) -> bool {
@@ -202,7 +202,10 @@ impl Condition {
                 Node::Not(_) => false,
                 Node::Term(term) => matches!(
                     term,
-                    Term::Name { kind: NameKind::Span, is: true, .. } | Term::Duration { .. } | Term::OpenAge { .. }
+                    Term::Name { kind: NameKind::Span, is: true, .. }
+                        | Term::Duration { .. }
+                        | Term::Times { .. }
+                        | Term::OpenAge { .. }
                 ),
             }
         }

@@ -2,7 +2,7 @@
 //! spans around each of them.
 
 use super::fields::{LiveFields, has_typed_field, may_have_field, span_may_have_lost};
-use super::{Condition, NameKind, Operand, Subject, Truth};
+use super::{Condition, NameKind, Operand, Subject, TimesPart, Truth};
 use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, PayloadRead};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
@@ -94,6 +94,11 @@ impl Subject for SpanSubject<'_> {
     fn closed_after_nanos(&self) -> Option<u64> {
         let closed = self.span.closed.as_ref().filter(|_| self.open_nanos.is_none())?;
         Some(closed.epoch_nanos.saturating_sub(self.start_epoch_nanos))
+    }
+
+    fn times_nanos(&self, part: TimesPart) -> Option<u64> {
+        self.closed_after_nanos()?;
+        self.span.times().map(|times| part.nanos(&times))
     }
 
     fn open_nanos(&self) -> Option<u64> {

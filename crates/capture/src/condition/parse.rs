@@ -6,7 +6,7 @@ use super::pattern::NamePattern;
 use super::possible::contradiction;
 use super::subject::RateOf;
 use super::term::WINDOW;
-use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, Term};
+use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, TIMES_PARTS, Term, TimesPart};
 use super::tokens::Tokens;
 use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
@@ -21,11 +21,10 @@ const FIELD: &str = "field.";
 /// The words and signs of other languages, each with the word that stands for it here.
 const OF_OTHER_LANGUAGES: [(&str, &str); 6] =
     [("&&", "and"), ("||", "or"), ("!", "not"), ("AND ", "and"), ("OR ", "or"), ("NOT ", "not")];
-const A_TERM: &str = "span=NAME, dur>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
+const A_TERM: &str = "span=NAME, dur>TIME, cpu>TIME, queue>TIME, sleep>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
                       task=NAME, poll>TIME, woken>TIME, idle>TIME, rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
 /// The terms about single events, and those about what an event says by itself.
-const AN_EVENT_TERM: &str =
-    "span=NAME, dur>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME or thread=NAME";
+const AN_EVENT_TERM: &str = "span=NAME, dur>TIME, cpu>TIME, queue>TIME, sleep>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME or thread=NAME";
 const A_SEARCH_TERM: &str =
     "span=NAME, level>=LEVEL, event=NAME, NAME=VALUE (a field), field.NAME=VALUE, target=NAME or thread=NAME";
 const A_TIME: &str = "a time like 500us, 50ms, 2s or 1m30s, at most 87600h";
@@ -134,6 +133,11 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
     }
     match name {
         "dur" => Ok(Term::Duration { compare: compare(tokens)?, nanos: time(tokens)? }),
+        // Where fields stand by their names, there are no times of spans, and `queue` is a name of fields.
+        "cpu" | "queue" | "sleep" if !tokens.has_bare_fields() => {
+            let part = TIMES_PARTS.iter().find(|(known, _)| *known == name).map_or(TimesPart::Cpu, |(_, part)| *part);
+            Ok(Term::Times { part, compare: compare(tokens)?, nanos: time(tokens)? })
+        }
         "task" => pattern(tokens).map(|(is, pattern)| Term::Task { is, pattern }),
         "open" => {
             let (compare, nanos) = age(tokens, "`>` or `>=`, because the age of an open span grows")?;

@@ -60,6 +60,11 @@ impl Possible {
                 phase.map_or(Self::NOTHING, |phase| Self::lasting(FIRST_PHASE + phase, *compare, *nanos))
             }
             Term::Duration { compare, nanos } => Self::lasting(CLOSED, *compare, *nanos),
+            // Several threads may be in a span at once, so this says nothing of its duration.
+            Term::Times { compare, nanos, .. } => match times(*compare, *nanos) {
+                Some(_) => Self::lasting(CLOSED, Compare::GreaterOrEqual, 0),
+                None => Self::NOTHING,
+            },
             Term::OpenAge { compare, nanos } => Self::lasting(OPEN, *compare, *nanos),
             Term::Level { compare, level } => {
                 let holds = |found: &CallSiteLevel| compare.holds((*level as u8).cmp(&(*found as u8)));

@@ -1,6 +1,6 @@
 //! The subjects of conditions.
 
-use super::NamePattern;
+use super::{NamePattern, TimesPart};
 use crate::format::values::operand::Operand;
 use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
@@ -59,6 +59,12 @@ pub trait Subject {
 
     /// Returns the time from the creation of a span to its close, in nanoseconds.
     fn closed_after_nanos(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns a part of the time of a closed span, in nanoseconds, if it was measured.
+    fn times_nanos(&self, part: TimesPart) -> Option<u64> {
+        let _ = part;
         None
     }
 

@@ -6,6 +6,7 @@ use super::{NameKind, NamePattern, Operand, RateOf, Subject, Truth};
 use eventring::internal::quoted::write_quoted;
 use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
+use eventring::tracing::TimeSpent;
 use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
@@ -33,6 +34,12 @@ pub(super) enum Term {
     },
     /// The time of a closed span.
     Duration {
+        compare: Compare,
+        nanos: u64,
+    },
+    /// A part of the time of a closed span.
+    Times {
+        part: TimesPart,
         compare: Compare,
         nanos: u64,
     },
@@ -91,6 +98,21 @@ pub(super) const NAMES: [(&str, NameKind); 4] =
 /// The words for what tasks do.
 pub(super) const PHASES: [(&str, TaskPhase); 3] =
     [("poll", TaskPhase::Running), ("woken", TaskPhase::Woken), ("idle", TaskPhase::Idle)];
+
+/// What threads did in a span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimesPart {
+    /// They ran.
+    Cpu,
+    /// They could have run, but had no processor.
+    Queue,
+    /// They waited for something.
+    Sleep,
+}
+
+/// The words for what threads did.
+pub(super) const TIMES_PARTS: [(&str, TimesPart); 3] =
+    [("cpu", TimesPart::Cpu), ("queue", TimesPart::Queue), ("sleep", TimesPart::Sleep)];
 
 /// A comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,6 +202,9 @@ impl Term {
             Self::Duration { compare, nanos } => {
                 subject.closed_after_nanos().is_some_and(|found| compare.holds(found.cmp(nanos)))
             }
+            Self::Times { part, compare, nanos } => {
+                subject.times_nanos(*part).is_some_and(|found| compare.holds(found.cmp(nanos)))
+            }
             Self::OpenAge { compare, nanos } => {
                 subject.open_nanos().is_some_and(|found| compare.holds(found.cmp(nanos)))
             }
@@ -254,7 +279,7 @@ impl Term {
     pub(super) fn about(&self) -> About {
         match self {
             Self::Name { .. } | Self::Level { .. } | Self::Field { .. } => About::Event,
-            Self::Duration { .. } => About::ClosedSpan,
+            Self::Duration { .. } | Self::Times { .. } => About::ClosedSpan,
             Self::OpenAge { .. }
             | Self::Task { .. }
             | Self::Phase { .. }
@@ -271,6 +296,7 @@ impl Term {
             Self::Name { is, .. } | Self::Task { is, .. } => *is,
             Self::Phase { .. }
             | Self::Duration { .. }
+            | Self::Times { .. }
             | Self::OpenAge { .. }
             | Self::Level { .. }
             | Self::Field { .. }
@@ -278,6 +304,21 @@ impl Term {
             | Self::Percentile { .. }
             | Self::Death
             | Self::Signal => true,
+        }
+    }
+}
+
+impl TimesPart {
+    pub(super) fn name(self) -> &'static str {
+        TIMES_PARTS.iter().find(|(_, part)| *part == self).map_or("", |(name, _)| name)
+    }
+
+    /// Returns this part of the times of a span, in nanoseconds.
+    pub(super) fn nanos(self, times: &TimeSpent) -> u64 {
+        match self {
+            Self::Cpu => times.cpu_nanos,
+            Self::Queue => times.queue_nanos,
+            Self::Sleep => times.sleep_nanos,
         }
     }
 }
@@ -370,6 +411,9 @@ impl fmt::Display for Term {
                 write!(f, "{name}{compare}{}", time(Duration::from_nanos(*nanos)))
             }
             Self::Duration { compare, nanos } => write!(f, "dur{compare}{}", time(Duration::from_nanos(*nanos))),
+            Self::Times { part, compare, nanos } => {
+                write!(f, "{}{compare}{}", part.name(), time(Duration::from_nanos(*nanos)))
+            }
             Self::OpenAge { compare, nanos } => write!(f, "open{compare}{}", time(Duration::from_nanos(*nanos))),
             Self::Level { compare, level } => write!(f, "level{compare}{}", level.name().unwrap_or("none")),
             Self::Field { path, compare, value } => {

@@ -38,6 +38,14 @@ impl Subject for Happened {
         self.level
     }
 
+    fn times_nanos(&self, part: TimesPart) -> Option<u64> {
+        self.closed_after_nanos().map(|nanos| match part {
+            TimesPart::Cpu => nanos / 2,
+            TimesPart::Queue => nanos / 4,
+            TimesPart::Sleep => nanos - nanos / 2 - nanos / 4,
+        })
+    }
+
     fn closed_after_nanos(&self) -> Option<u64> {
         self.closed_after.map(|time| time.as_nanos() as u64)
     }
@@ -86,6 +94,21 @@ fn a_slow_span_of_a_name_fulfils_the_condition_and_others_do_not() {
 }
 
 #[test]
+fn what_threads_did_in_a_closed_span_fulfils_the_condition() {
+    let span = |closed_after| Happened { spans: vec!["query"], closed_after, ..Happened::default() };
+    // Half of it is cpu, and a quarter each is queue and sleep.
+    assert!(holds("cpu>19ms queue>=10ms sleep<11ms", &span(millis(40))));
+    assert!(holds("span=query cpu=20ms", &span(millis(40))));
+    assert!(!holds("cpu>20ms", &span(millis(40))));
+    assert!(!holds("cpu>=0s", &Happened { open: millis(40), ..span(None) }));
+    // A search takes the words as names of fields.
+    assert!(Condition::for_search("queue=orders").is_ok());
+    let refused = Condition::for_search("queue>5 or span=x").unwrap();
+    assert_eq!(refused.field_paths(), ["queue".to_owned()].into());
+    assert!(Condition::for_events("queue>5ms").unwrap().asks_for_durations());
+}
+
+#[test]
 fn a_span_is_found_by_its_name_with_and_without_its_target() {
     let query = Happened { spans: vec!["query", "request"], closed_after: millis(1), ..Happened::default() };
     for text in ["span=query", "span=shop::query", "span=shop::*", "span=sh*::q*", "span=shop::request", "span!=web::*"]
@@ -103,6 +126,7 @@ fn only_spans_fulfil_what_asks_for_one_name_of_them_or_for_a_time() {
         ("span=a", true),
         ("span=a or span=b", true),
         ("span=a dur>1ms", true),
+        ("sleep>1ms", true),
         ("span=a span=b dur>1ms", true),
         ("span=a (span=b or dur>1ms)", false),
         ("span=a span=b", false),

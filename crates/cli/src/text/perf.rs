@@ -5,9 +5,17 @@ use eventring::schema::{EventType as _, Value};
 use eventring::tracing::Thread;
 use std::borrow::Cow;
 
-/// Returns true if the event only describes a thread or a call site. Other events refer to such a description.
+/// Returns true if the event says nothing that the program did: it describes a thread or a call site, to which other
+/// events refer, or it tells how long a thread ran.
 pub(crate) fn is_description(event_type: u16) -> bool {
-    [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite].map(PerfEvent::code).contains(&event_type)
+    const KINDS: [PerfEvent; 5] = [
+        PerfEvent::ThreadStarted,
+        PerfEvent::ThreadEnded,
+        PerfEvent::CallSite,
+        PerfEvent::ThreadSwitched,
+        PerfEvent::ThreadTime,
+    ];
+    KINDS.map(PerfEvent::code).contains(&event_type)
 }
 
 /// Returns the thread's name, or its id.

@@ -9,7 +9,7 @@ use crate::numbers::time;
 use crate::options::View;
 use crate::stacks::{KernelNanos, Stacks};
 use eventring::schema::perf::{CallSiteLevel, PerfEvent};
-use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep};
+use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep, TimeSpent};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PayloadLosses, PerDescription, RecordingEntry, ReplayConsumer,
     ReplayCounts, ReplayNeeds, ReplayParts, ReplayState, replay_capture,
@@ -226,6 +226,18 @@ pub struct TimeSummary {
     pub is_estimated: bool,
 }
 
+impl From<TimeSpent> for TimeSummary {
+    fn from(times: TimeSpent) -> Self {
+        Self {
+            cpu_nanos: times.cpu_nanos,
+            queue_nanos: times.queue_nanos,
+            sleep_nanos: times.sleep_nanos,
+            unmeasured_nanos: times.unmeasured_nanos,
+            is_estimated: !times.is_exact,
+        }
+    }
+}
+
 impl TimeSummary {
     /// Returns the parts with their names, in the order in which they are shown.
     #[must_use]
@@ -250,20 +262,15 @@ impl TimeSummary {
     }
 
     /// Adds the times of a span, of which nothing is known if they were not measured.
-    fn add(&mut self, times: Option<eventring::tracing::SpanTimes>, busy_nanos: u64) {
-        let Some(times) = times else {
-            self.unmeasured_nanos = self.unmeasured_nanos.saturating_add(busy_nanos);
-            return;
+    fn add(&mut self, times: Option<TimeSpent>, busy_nanos: u64) {
+        let more = times.map_or(Self { unmeasured_nanos: busy_nanos, ..Self::default() }, Self::from);
+        *self = Self {
+            cpu_nanos: self.cpu_nanos.saturating_add(more.cpu_nanos),
+            queue_nanos: self.queue_nanos.saturating_add(more.queue_nanos),
+            sleep_nanos: self.sleep_nanos.saturating_add(more.sleep_nanos),
+            unmeasured_nanos: self.unmeasured_nanos.saturating_add(more.unmeasured_nanos),
+            is_estimated: self.is_estimated | more.is_estimated,
         };
-        for (sum, more) in [
-            (&mut self.cpu_nanos, times.cpu_nanos),
-            (&mut self.queue_nanos, times.queue_nanos),
-            (&mut self.sleep_nanos, times.sleep_nanos),
-            (&mut self.unmeasured_nanos, times.unmeasured_nanos),
-        ] {
-            *sum = sum.saturating_add(more);
-        }
-        self.is_estimated |= !times.is_exact;
     }
 
     fn is_measured(&self) -> bool {

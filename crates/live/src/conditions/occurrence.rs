@@ -11,7 +11,7 @@ use eventring::reader::RingEnd;
 use eventring::schema::perf::CallSiteLevel;
 use eventring::tracing::Span;
 use eventring_capture::condition::{
-    Condition, EventSubject, LiveFields, Operand, RateOf, SeenContent, SpanSubject, Subject, Truth,
+    Condition, EventSubject, LiveFields, Operand, RateOf, SeenContent, SpanSubject, Subject, TimesPart, Truth,
 };
 use eventring_capture::recording::RecordedProgram;
 use eventring_tasks::{TaskState, is_task};
@@ -273,6 +273,10 @@ impl Subject for Occurrence<'_> {
     fn closed_after_nanos(&self) -> Option<u64> {
         // The time of a task's span is tested when it closes.
         if matches!(self.what, What::Phase(_)) { None } else { self.ask(|subject| subject.closed_after_nanos()) }
+    }
+
+    fn times_nanos(&self, part: TimesPart) -> Option<u64> {
+        if matches!(self.what, What::Phase(_)) { None } else { self.ask(|subject| subject.times_nanos(part)) }
     }
 
     fn open_nanos(&self) -> Option<u64> {

@@ -128,6 +128,7 @@ impl LiveCore {
         tally.count += 1;
         tally.self_nanos = tally.self_nanos.saturating_add(self_nanos.unwrap_or(0));
         tally.busy_nanos = tally.busy_nanos.saturating_add(span.counted_busy_nanos());
+        tally.add_times(span.times());
         if let Some(wall) = span.wall_nanos() {
             tally.add_wall(wall);
         }

@@ -4,6 +4,7 @@
 //! occurrence is counted only in the current grain. When a grain ends, its counts are added to the newest slice. A new
 //! slice replaces the oldest slice.
 
+use eventring::tracing::TimeSpent;
 use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) count: u64,
     pub(crate) self_nanos: u64,
     pub(crate) busy_nanos: u64,
+    /// How threads spent the busy time, as far as it was measured.
+    pub(crate) times: Option<TimeSpent>,
     pub(crate) max_nanos: u64,
     pub(crate) payload_bytes: u64,
     /// The wall times, with two significant digits.
@@ -29,6 +32,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    pub(crate) fn add_times(&mut self, times: Option<TimeSpent>) {
+        self.times = match (self.times, times) {
+            (Some(sum), Some(more)) => Some(sum.plus(more)),
+            (sum, more) => sum.or(more),
+        };
+    }
+
     pub(crate) fn add_wall(&mut self, nanos: u64) {
         self.max_nanos = self.max_nanos.max(nanos);
         if self.wall_times.is_none() {
@@ -44,6 +54,7 @@ impl Tally {
         self.count += other.count;
         self.self_nanos = self.self_nanos.saturating_add(other.self_nanos);
         self.busy_nanos = self.busy_nanos.saturating_add(other.busy_nanos);
+        self.add_times(other.times);
         self.max_nanos = self.max_nanos.max(other.max_nanos);
         self.payload_bytes = self.payload_bytes.saturating_add(other.payload_bytes);
         match (&mut self.wall_times, &other.wall_times) {
@@ -220,6 +231,12 @@ impl WindowStats {
     #[must_use]
     pub fn busy_nanos(&self) -> u64 {
         self.tally.busy_nanos
+    }
+
+    /// Returns how threads spent the time in the closed spans, as far as it was measured.
+    #[must_use]
+    pub fn times(&self) -> Option<TimeSpent> {
+        self.tally.times
     }
 
     /// Returns the sum of the sizes of the payloads of typed events, in bytes; 0 for spans and log records.

@@ -4,7 +4,7 @@ use crate::core::LiveProcess;
 use crate::core::tabled::Tabled;
 use crate::state::LiveState;
 use eventring::schema::perf::CallSiteLevel;
-use eventring::tracing::{CallSite, IdMap, OpenSlice, Span, SpanId, SpanReplay, Thread, ThreadKey};
+use eventring::tracing::{CallSite, IdMap, OpenSlice, Span, SpanId, SpanReplay, Thread, ThreadKey, TimeSpent};
 use eventring_capture::condition::LiveFields;
 use eventring_capture::recording::{RecordedProgram, TabledSpan, is_certainly_open};
 use std::borrow::Cow;
@@ -383,6 +383,14 @@ impl<'s> OpenSpan<'s> {
                 (span.thread_id > 0).then_some(key)
             }
         }
+    }
+
+    /// Returns how threads have spent the time in the span so far, if any of it was measured. What they did after their
+    /// last events is not known.
+    #[must_use]
+    pub fn times(&self) -> Option<TimeSpent> {
+        let now_nanos = self.process().now_nanos(self.state.replayed.now_nanos);
+        self.replay().times_until(self.id(), now_nanos)
     }
 
     /// Returns the thread that is in the span now; of several threads, the one that entered it last. Returns `None` if

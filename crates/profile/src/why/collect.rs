@@ -9,7 +9,7 @@ use crate::line::{Changed, Lines};
 use crate::schema::Sched;
 use eventring::reader::Descriptor;
 use eventring::schema::EventType as _;
-use eventring::tracing::{Catalog, Span, SpanId, SpanStep, SpanTimes, TakenSlice};
+use eventring::tracing::{Catalog, Span, SpanId, SpanStep, TakenSlice, TimeSpent};
 use eventring_capture::numbers::{counted, grouped, time};
 use eventring_capture::recording::{
     EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayNeeds, ReplayParts, ReplayState,
@@ -62,9 +62,9 @@ pub(super) struct Slice {
     pub(super) span: u64,
     pub(super) name: Arc<str>,
     /// How the thread spent this time, as its own events say.
-    pub(super) times: SpanTimes,
+    pub(super) times: TimeSpent,
     /// The part in which it was in no span inside.
-    pub(super) own_times: SpanTimes,
+    pub(super) own_times: TimeSpent,
 }
 
 /// What was collected.

@@ -5,7 +5,7 @@ use crate::line::syscalls::{self, WaitsFor};
 use crate::line::thread::{Doing, ThreadLine};
 use crate::line::times::Times;
 use eventring::schema::perf::ThreadTime;
-use eventring::tracing::SpanTimes;
+use eventring::tracing::TimeSpent;
 use eventring_capture::numbers::counted;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -176,7 +176,7 @@ impl Shares {
     }
 
     /// Takes a time in which threads spent their time in this proportion.
-    fn add_times(&mut self, nanos: u64, times: &SpanTimes, switches: Switches) {
+    fn add_times(&mut self, nanos: u64, times: &TimeSpent, switches: Switches) {
         let whole = u128::from(times.total_nanos().max(1));
         let mut rest = nanos;
         let mut share = |of: u64| {

@@ -5,7 +5,7 @@ use super::{GRACE_NANOS, SpanReplay};
 use crate::tracing::read::record::Fields;
 use crate::tracing::read::slice::OpenSlice;
 use crate::tracing::read::span::Span;
-use crate::tracing::read::span_times::SpanTimes;
+use crate::tracing::read::time_spent::TimeSpent;
 use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub struct StacksAtEnd {
     now_epoch_nanos: u64,
     spans: HashSet<SpanId>,
     /// The time for which threads have been in each span since they entered it.
-    busy_nanos: HashMap<SpanId, (u64, SpanTimes)>,
+    busy_nanos: HashMap<SpanId, (u64, TimeSpent)>,
 }
 
 impl SpanReplay {
@@ -121,12 +121,17 @@ impl SpanReplay {
 
     /// Returns the spans in which threads are at the end of the recording.
     pub fn stacks_at(&self, now_epoch_nanos: u64) -> StacksAtEnd {
-        let mut busy_nanos: HashMap<SpanId, (u64, SpanTimes)> = HashMap::new();
+        let mut busy_nanos: HashMap<SpanId, (u64, TimeSpent)> = HashMap::new();
         let lost_until = |thread| self.losses.of_thread(thread, now_epoch_nanos);
-        self.stacks.open_times(now_epoch_nanos, lost_until, |span, nanos, times| {
-            let (sum, of_span) = busy_nanos.entry(span).or_insert((0, SpanTimes::NONE));
-            (*sum, *of_span) = (sum.saturating_add(nanos), of_span.plus(times));
-        });
+        self.stacks.open_times(
+            now_epoch_nanos,
+            |_| true,
+            lost_until,
+            |span, nanos, times| {
+                let (sum, of_span) = busy_nanos.entry(span).or_insert((0, TimeSpent::NONE));
+                (*sum, *of_span) = (sum.saturating_add(nanos), of_span.plus(times));
+            },
+        );
         StacksAtEnd { now_epoch_nanos, spans: self.spans_on_stacks(now_epoch_nanos), busy_nanos }
     }
 

@@ -412,6 +412,6 @@ fn moment(record: &impl SpanRecord) -> TimeOnThread {
 #[cfg(test)]
 mod instruction_tests;
 #[cfg(test)]
-mod thread_clock_tests;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod thread_clock_tests;

@@ -3,6 +3,7 @@
 use super::SpanReplay;
 use crate::tracing::read::slice::{OpenSlice, ThreadKey};
 use crate::tracing::read::span::Span;
+use crate::tracing::read::time_spent::TimeSpent;
 use crate::tracing::span_id::SpanId;
 
 impl SpanReplay {
@@ -62,6 +63,21 @@ impl SpanReplay {
     #[must_use]
     pub fn may_have_ended(&self, slice: &OpenSlice, now_epoch_nanos: u64) -> bool {
         self.losses.of_thread(slice.thread, now_epoch_nanos) > slice.last_seen_epoch_nanos
+    }
+
+    /// Returns how threads spent the time in an open span until `now_epoch_nanos`, if any of it was measured. What a
+    /// thread did after its last event is not known.
+    #[must_use]
+    pub fn times_until(&self, id: SpanId, now_epoch_nanos: u64) -> Option<TimeSpent> {
+        let mut sum = self.get(id)?.times;
+        let is_in = |stack: &[OpenSlice]| stack.iter().any(|slice| slice.span == id);
+        let lost_until = |thread| self.losses.of_thread(thread, now_epoch_nanos);
+        self.stacks.open_times(now_epoch_nanos, is_in, lost_until, |span, _, times| {
+            if span == id {
+                sum = sum.plus(times);
+            }
+        });
+        Some(sum).filter(TimeSpent::is_measured)
     }
 
     /// Notes that a span was open at this time, and that this thread was in it, if it is known and has not closed: tables

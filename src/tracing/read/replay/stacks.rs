@@ -1,10 +1,10 @@
 //! The span stack of each thread: the spans that the thread is in, innermost last.
 
-use crate::tracing::read::id_map::IdMap;
 use crate::schema::perf::ThreadTime;
+use crate::tracing::read::id_map::IdMap;
 use crate::tracing::read::replay::thread_clock::ThreadClock;
 use crate::tracing::read::slice::{InnerSlices, InnerTimes, OpenSlice, TakenSlice, ThreadKey};
-use crate::tracing::read::span_times::SpanTimes;
+use crate::tracing::read::time_spent::TimeSpent;
 use crate::tracing::span_id::SpanId;
 use std::collections::{HashMap, HashSet};
 
@@ -199,17 +199,19 @@ impl SpanStacks {
     }
 
     /// Calls `add` with each span on a stack, and with the time that the thread has spent in it until `epoch_nanos`
-    /// and that no ended slice has counted. `lost_until` returns until when events of a thread may have been lost.
+    /// and that no ended slice has counted. Looks only at the stacks that are wanted. `lost_until` returns until when events
+    /// of a thread may have been lost.
     pub(super) fn open_times(
         &self,
         epoch_nanos: u64,
+        is_wanted: impl Fn(&[OpenSlice]) -> bool,
         lost_until: impl Fn(ThreadKey) -> u64,
-        mut add: impl FnMut(SpanId, u64, SpanTimes),
+        mut add: impl FnMut(SpanId, u64, TimeSpent),
     ) {
         for (thread, stack) in &self.threads {
-            let Some(innermost) = stack.slices.last() else { continue };
+            let Some(innermost) = stack.slices.last().filter(|_| is_wanted(&stack.slices)) else { continue };
             let until = (epoch_nanos, lost_until(*thread));
-            let mut nanos: HashMap<SpanId, (u64, SpanTimes)> = HashMap::new();
+            let mut nanos: HashMap<SpanId, (u64, TimeSpent)> = HashMap::new();
             for ((slice, inside), of_slice) in stack.slices.iter().zip(&stack.inside).zip(&stack.times) {
                 let entered = slice.entered_epoch_nanos;
                 let since = || {
@@ -236,7 +238,7 @@ impl ThreadStack {
             self.inside.shrink_to(2 * self.slices.len());
             self.times.shrink_to(2 * self.slices.len());
         }
-        let (times, own_times) = (SpanTimes::NONE, SpanTimes::NONE);
+        let (times, own_times) = (TimeSpent::NONE, TimeSpent::NONE);
         Some((at, TakenSlice { slice, nests, inside, instructions: None, times, own_times }, of_slice))
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::schema::perf::ThreadTime;
 use crate::tracing::read::slice::InnerTimes;
-use crate::tracing::read::span_times::SpanTimes;
+use crate::tracing::read::time_spent::TimeSpent;
 
 /// The time that a thread was off, since its replay began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -99,11 +99,11 @@ impl ThreadClock {
 
     /// Returns the times of a slice that ends at `epoch_nanos`, when the thread recorded an event. Events of the thread
     /// may have been lost until `lost_until_nanos`.
-    pub(super) fn times(&self, slice: &InnerTimes, entered: u64, epoch_nanos: u64, lost_until_nanos: u64) -> SpanTimes {
+    pub(super) fn times(&self, slice: &InnerTimes, entered: u64, epoch_nanos: u64, lost_until_nanos: u64) -> TimeSpent {
         let nanos = epoch_nanos.saturating_sub(entered);
         let is_known = self.known_from_nanos.is_some_and(|from| from <= entered);
         if !is_known || lost_until_nanos > self.measured_nanos {
-            return SpanTimes::unmeasured(nanos);
+            return TimeSpent::unmeasured(nanos);
         }
         let (now, before) = (self.off, slice.off_at_enter);
         let mut rest = nanos;
@@ -116,7 +116,7 @@ impl ThreadClock {
         let queue_nanos = part(now.queue_nanos, before.queue_nanos);
         let unmeasured_nanos = part(now.unmeasured_nanos, before.unmeasured_nanos);
         let is_exact = now.merged == before.merged;
-        SpanTimes { cpu_nanos: rest, queue_nanos, sleep_nanos, unmeasured_nanos, is_exact }
+        TimeSpent { cpu_nanos: rest, queue_nanos, sleep_nanos, unmeasured_nanos, is_exact }
     }
 
     /// Returns the times of a slice that has not ended, until `now_nanos`. The thread was last seen in it at
@@ -127,9 +127,9 @@ impl ThreadClock {
         entered: u64,
         last_seen_nanos: u64,
         (now_nanos, lost_until_nanos): (u64, u64),
-    ) -> SpanTimes {
+    ) -> TimeSpent {
         let seen_nanos = last_seen_nanos.max(self.seen_nanos).min(now_nanos);
-        let since = SpanTimes::unmeasured(now_nanos.saturating_sub(seen_nanos.max(entered)));
+        let since = TimeSpent::unmeasured(now_nanos.saturating_sub(seen_nanos.max(entered)));
         self.times(slice, entered, seen_nanos, lost_until_nanos).plus(since)
     }
 }

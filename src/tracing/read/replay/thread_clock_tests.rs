@@ -4,7 +4,7 @@ use super::tests::{close, enter, exit, new, record};
 use super::*;
 use crate::schema::perf::ThreadTime;
 use crate::tracing::read::record::PerfContent;
-use crate::tracing::read::span_times::SpanTimes;
+use crate::tracing::read::time_spent::TimeSpent;
 use proptest::prelude::*;
 
 /// A thread that is simulated: it knows what it did, and records what the recorder would.
@@ -80,12 +80,12 @@ impl Thread {
     }
 }
 
-fn parts(times: SpanTimes) -> [u64; 3] {
+fn parts(times: TimeSpent) -> [u64; 3] {
     assert_eq!(times.unmeasured_nanos, 0);
     [times.cpu_nanos, times.queue_nanos, times.sleep_nanos]
 }
 
-fn times_of(spans: SpanReplay, now: u64) -> Vec<Option<SpanTimes>> {
+fn times_of(spans: SpanReplay, now: u64) -> Vec<Option<TimeSpent>> {
     spans.finish(now).iter().map(Span::times).collect()
 }
 
@@ -108,7 +108,7 @@ fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
 }
 
 /// Replays steps. Returns what the thread did in each span, in the order of their ids, and what the replay says.
-fn replayed(steps: &[(Step, bool)], is_always_asked: bool) -> (Vec<[u64; 3]>, Vec<Option<SpanTimes>>) {
+fn replayed(steps: &[(Step, bool)], is_always_asked: bool) -> (Vec<[u64; 3]>, Vec<Option<TimeSpent>>) {
     let mut thread = Thread::begin();
     let (mut open, mut done) = (Vec::new(), Vec::new());
     for (step, is_asked) in steps {

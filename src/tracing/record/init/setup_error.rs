@@ -2,7 +2,9 @@
 
 use crate::recorder::{RecorderError, RecorderErrorKind};
 use crate::tracing::filter::filter::FilterError;
-use crate::tracing::record::init::variables::{FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, THREAD_TIME_VARIABLE};
+use crate::tracing::record::init::variables::{
+    FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, THREAD_TIME_VARIABLE,
+};
 use std::fmt;
 
 /// The reason why the process-wide recording could not begin.

@@ -18,6 +18,9 @@ COLUMNS = {
     "duration_ns": "UBIGINT",
     "instructions": "UBIGINT",
     "self_instructions": "UBIGINT",
+    "cpu_ns": "UBIGINT",
+    "queue_ns": "UBIGINT",
+    "sleep_ns": "UBIGINT",
     "slices": "STRUCT(thread STRUCT(id UBIGINT), start_ns UBIGINT, end_ns UBIGINT)[]",
 }
 # The self time of a span is its duration without the times in which a child existed. Times of children that overlap
@@ -57,6 +60,7 @@ QUERY = """
         quantile_disc(duration_ns, 0.99) AS p99_ns, max(duration_ns) AS max_ns,
         sum(instructions)::UBIGINT AS instructions, sum(of_own)::UBIGINT AS self_instructions,
         min(instructions) AS min_instructions, max(instructions) AS max_instructions,
+        sum(cpu_ns)::UBIGINT AS cpu_ns, sum(queue_ns)::UBIGINT AS queue_ns, sum(sleep_ns)::UBIGINT AS sleep_ns,
         nullif(count(instructions), 0) AS counted_spans,
         bool_and(of_own IS NOT DISTINCT FROM self_instructions) AS own_agrees
     FROM spans JOIN self_times USING (process, id) JOIN self_instructions USING (process, id)

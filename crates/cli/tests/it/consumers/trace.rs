@@ -30,9 +30,13 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Arguments that differ by run: where the source is, and how the thread spent the time of the slice.
+const OF_THE_RUN: [&str; 5] =
+    ["source_location_iid", "debug.cpu_ns", "debug.queue_ns", "debug.sleep_ns", "debug.unmeasured_ns"];
+
 fn args(slice: &Value) -> BTreeMap<String, String> {
     let args = slice["args"].as_object().unwrap().iter();
-    let args = args.filter(|(name, value)| *name != "source_location_iid" && !value[1].is_null());
+    let args = args.filter(|(name, value)| !OF_THE_RUN.contains(&name.as_str()) && !value[1].is_null());
     args.map(|(name, value)| (name.clone(), text(&value[1]))).collect()
 }
 

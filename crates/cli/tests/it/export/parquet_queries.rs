@@ -65,7 +65,7 @@ fn each_query_of_the_document_finds_what_was_recorded() {
     let lines = run!("export", &capture, "--format", "jsonl").json_lines();
     let spans: Vec<&Value> = lines.iter().filter(|line| line["type"] == "span").collect();
     let mut queries = queries::queries("QUERIES.md");
-    assert_eq!(queries.len(), 12);
+    assert_eq!(queries.len(), 13);
     assert!(queries.remove(OF_MANY_CAPTURES).is_some());
     fs::write(&asked, Value::from(queries).to_string()).unwrap();
     let answers = consumers::read_files("parquet_queries.py", &[Path::new(&files), Path::new(&asked)]);

@@ -48,7 +48,8 @@ fn slices(capture: &CaptureFile, view: View) -> Vec<Value> {
     export(capture, Format::Chrome, view, &mut out).unwrap();
     let trace: Value = serde_json::from_slice(&out).unwrap();
     let Value::Array(events) = trace["traceEvents"].clone() else { panic!("no events") };
-    events.into_iter().filter(|event| event["ph"] == "X").collect()
+    // What threads did is on tracks of their own.
+    events.into_iter().filter(|event| event["ph"] == "X" && event["cat"] != "scheduler").collect()
 }
 
 fn nanos(micros: &Value) -> u64 {

@@ -1,14 +1,14 @@
 //! The rings of a name or of a process.
 
+use super::system::Allowed;
 use crate::input::directories::is_first_shard;
 use crate::input::programs::holder::holder;
 use crate::input::programs::{process, processes};
 use crate::input::ring::report::RingReport;
-use super::system::Allowed;
 use crate::text::format::{counted, duration};
 use crate::text::perf::is_description;
-use eventring::internal::MeasuredTimes;
 use eventring::files::CONTENT_TYPE_PERF;
+use eventring::internal::MeasuredTimes;
 use eventring::reader::{Reader, ReaderError, RingState};
 use eventring_capture::foreign::MappedFile;
 use std::collections::HashSet;
@@ -67,7 +67,8 @@ pub(super) fn thread_times(rings: &[CheckedRing]) -> Allowed {
         };
         Some(Allowed { is_allowed: state.is_measured(), text })
     };
-    let all: Vec<_> = rings.iter().filter(|ring| ring.is_perf()).filter_map(|ring| Some((&ring.name, of_ring(ring)?))).collect();
+    let all: Vec<_> =
+        rings.iter().filter(|ring| ring.is_perf()).filter_map(|ring| Some((&ring.name, of_ring(ring)?))).collect();
     match all.as_slice() {
         [] => Allowed { is_allowed: false, text: "no ring of spans says anything".to_owned() },
         [(_, only)] => Allowed { is_allowed: only.is_allowed, text: only.text.clone() },

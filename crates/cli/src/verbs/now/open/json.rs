@@ -7,6 +7,7 @@ use crate::input::ring::state::EndTimes;
 use crate::text::perf::field_value;
 use eventring::reader::RingEnd;
 use eventring::tracing::{SpanId, Thread};
+use eventring_export::TimeSummary;
 use eventring_live::{LiveFields, LiveState, OpenSpan, RecordedProgram};
 use eventring_profile::frames::Frame;
 use schemars::JsonSchema;
@@ -57,6 +58,9 @@ struct SpanRow<'a> {
     /// At least.
     age_ns: u64,
     age_max_ns: Option<u64>,
+    /// How threads have spent the time in it; absent if nothing was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<TimeSummary>,
     /// The one that has entered the span last.
     thread: Option<ThreadRow<'a>>,
     /// All that are in it, in the order in which they have entered it.
@@ -149,6 +153,7 @@ impl Serialize for SpanObject<'_> {
             level: span.level().name(),
             age_ns: span.age_nanos(),
             age_max_ns: span.age_max_nanos(),
+            times: span.times().map(TimeSummary::from),
             thread: in_it.last().map(|thread| ThreadRow::new(thread, None)),
             threads: in_it.iter().map(|thread| ThreadRow::new(thread, stack(thread))).collect(),
             fields: Fields(fields.known()),

@@ -8,7 +8,8 @@ use crate::text::paint::{BOLD, DIM, PLAIN, WARNING};
 use crate::text::perf::{field_value, thread_label};
 use crate::text::table::shortened_end;
 use eventring::reader::RingEnd;
-use eventring_export::SharedNames;
+use eventring_capture::numbers::time;
+use eventring_export::{SharedNames, TimeSummary};
 use eventring_live::{LiveState, OpenSpan, RecordedProgram, SeriesKind};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -208,7 +209,7 @@ impl OpenScreen<'_, '_> {
         let thread = thread.unwrap_or_else(|| NO_THREAD.to_owned());
         let indent = indent(node.depth as usize);
         let name = shown_name(&self.tree.shared.shown(&span.name(), span.target()));
-        let fields = fields(span);
+        let fields = fields(span) + &times(span);
         let left = AGE_WIDTH + 2 + THREAD_WIDTH + 2;
         let room = self.columns.map(|columns| columns.saturating_sub(left).max(1));
         let whole = format!("{indent}{name}{fields}");
@@ -312,6 +313,16 @@ fn indent(depth: usize) -> String {
         None | Some(0) => "  ".repeat(depth),
         Some(_) => format!("{}{depth}» ", "  ".repeat(DEPTH_MAX)),
     }
+}
+
+/// Returns how threads have spent the time in the span so far, or nothing if it was not measured.
+fn times(span: &OpenSpan<'_>) -> String {
+    let Some(times) = span.times() else { return String::new() };
+    let times = TimeSummary::from(times);
+    let parts = times.parts().into_iter().filter(|(_, nanos)| *nanos > 0);
+    let about = if times.is_estimated { "~" } else { "" };
+    let parts = parts.map(|(name, nanos)| format!("{name} {about}{}", time(nanos)));
+    format!(" [{}]", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns the fields in braces, or nothing if there are none.

@@ -13,7 +13,7 @@ use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate, 
 use crate::text::table::shortened_end;
 use crate::verbs::now::open;
 use eventring_capture::numbers::time;
-use eventring_export::{SharedNames, full_name};
+use eventring_export::{SharedNames, TimeSummary, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
@@ -149,6 +149,12 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
         titles.extend(["cpu", "runnable", "blocked"].map(right));
         widths.extend([Constraint::Length(8); 3]);
     }
+    // What the kernel says is more.
+    let has_times = is_wide && !has_kernel && screen.names.iter().any(|row| row.stats.times.is_some());
+    if has_times {
+        titles.extend(["cpu/s", "queue/s", "sleep/s"].map(right));
+        widths.extend([Constraint::Length(8); 3]);
+    }
     titles.extend(STATS.map(right));
     widths.extend(STATS_WIDTHS.map(Constraint::Length));
     let shared =
@@ -163,11 +169,23 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
         if has_kernel {
             cells.extend(row.kernel_nanos.unwrap_or_default().map(|nanos| right(time(nanos))));
         }
+        if has_times {
+            cells.extend(times_per_second(row.stats.times, screen.covered[TABLE]));
+        }
         cells.extend(stats(&row.stats, format!("{:.1} %", row.stats.self_share * 100.0)));
         Row::new(cells)
     });
     let table = Table::new(rows, widths).header(Row::new(titles).style(DIM));
     selectable(table, view.names.selected_row(&shown), area, buf);
+}
+
+/// Returns how much of each second threads ran, could have run, and waited in the spans of a name.
+fn times_per_second(times: Option<TimeSummary>, covered: Duration) -> [Cell<'static>; 3] {
+    let Some(times) = times else { return ["–"; 3].map(right) };
+    let about = if times.is_estimated || times.unmeasured_nanos > 0 { "~" } else { "" };
+    let a_second = |nanos: u64| nanos as f64 / covered.as_secs_f64().max(1.0);
+    [times.cpu_nanos, times.queue_nanos, times.sleep_nanos]
+        .map(|nanos| right(format!("{about}{}", time(a_second(nanos) as u64))))
 }
 
 /// Draws the types of typed events.

@@ -1,5 +1,6 @@
 //! The windows in which spans and events are counted, and what is counted.
 
+use eventring_export::TimeSummary;
 use eventring_live::{SeriesKind, WindowStats};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -31,6 +32,8 @@ pub(super) struct TopStats {
     pub(super) self_nanos: u64,
     /// The part of the self times of all names, 0 to 1.
     pub(super) self_share: f64,
+    /// How threads spent the time in the spans; null if nothing was measured.
+    pub(super) times: Option<TimeSummary>,
     /// The 50th, 90th and 99th percentile, and the longest, in nanoseconds. `None` if no duration is known.
     #[serde(flatten, serialize_with = "wall")]
     #[schemars(with = "Wall")]
@@ -59,6 +62,7 @@ impl TopStats {
             _ => None,
         };
         let (count, per_second, self_nanos) = (stats.count(), stats.per_second(), stats.self_nanos());
-        Self { count, per_second, self_nanos, self_share: 0.0, wall_nanos }
+        let times = stats.times().map(TimeSummary::from);
+        Self { count, per_second, self_nanos, self_share: 0.0, times, wall_nanos }
     }
 }

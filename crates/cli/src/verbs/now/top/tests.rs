@@ -22,7 +22,7 @@ fn key(name: &str) -> TopKey {
 
 fn stats(count: u64, self_nanos: u64, p50: u64) -> TopStats {
     let wall_nanos = Some([p50, p50 * 2, p50 * 9, p50 * 31]);
-    TopStats { count, per_second: count as f64 / 10.0, self_nanos, self_share: 0.0, wall_nanos }
+    TopStats { count, per_second: count as f64 / 10.0, self_nanos, self_share: 0.0, times: None, wall_nanos }
 }
 
 fn open(id: u64, name: &str, age_nanos: u64, thread: Option<&str>) -> TopOpen {

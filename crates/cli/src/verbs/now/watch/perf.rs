@@ -2,7 +2,7 @@
 
 use crate::text::perf::field_value;
 use eventring::schema::Value;
-use eventring::schema::perf::{Cut, flags};
+use eventring::schema::perf::{Cut, ThreadTime, flags};
 use eventring::tracing::{CallSite, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread};
 use std::borrow::Cow;
 
@@ -49,6 +49,9 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::SpanFollowsFrom { follows, .. } => out.push(("follows", span(Some(*follows)))),
         PerfContent::Counter { value, .. } => out.push(("value", field_value(value))),
         PerfContent::Marker { text: marked, .. } => out.push(("text", marked.as_deref().map_or(NOTHING, text))),
+        PerfContent::ThreadSwitched { .. } => {}
+        PerfContent::ThreadTime { times: Some(times), flags, .. } => thread_time(&mut out, times, *flags),
+        PerfContent::ThreadTime { times: None, .. } => out.push(("problem", text("overwritten before it was read"))),
         PerfContent::NotRecorded { error, .. } => {
             let error = error.as_ref().map_or(NOTHING, |error| Value::Text(Cow::Owned(error.to_string())));
             out.push(("error", error));
@@ -60,6 +63,24 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
 
 /// A placeholder for an unknown value. JSON has no NaN, so this value is printed as `null`.
 const NOTHING: Value<'_> = Value::F64(f64::NAN);
+
+fn thread_time<'r>(out: &mut Vec<(&'r str, Value<'r>)>, times: &ThreadTime, flags: u16) {
+    let queue_nanos = if flags & flags::NO_QUEUE == 0 { Value::Uint(times.queue_nanos) } else { NOTHING };
+    out.extend([
+        ("since_ns", Value::Uint(times.since_epoch_nanos)),
+        ("cpu_ns", Value::Uint(times.cpu_nanos)),
+        ("queue_ns", queue_nanos),
+    ]);
+    let counts = [
+        ("slices", times.slices),
+        ("merged", times.merged),
+        ("voluntary_switches", times.voluntary_switches),
+        ("involuntary_switches", times.involuntary_switches),
+        ("minor_faults", times.minor_faults),
+        ("major_faults", times.major_faults),
+    ];
+    out.extend(counts.map(|(name, count)| (name, Value::Uint(count.into()))));
+}
 
 fn text(text: &str) -> Value<'_> {
     Value::Text(Cow::Borrowed(text))

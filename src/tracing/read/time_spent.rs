@@ -7,7 +7,7 @@
 /// [`ThreadTime`](crate::schema::perf::ThreadTime).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct SpanTimes {
+pub struct TimeSpent {
     /// The threads ran on a processor.
     pub cpu_nanos: u64,
     /// The threads could have run, but had no processor.
@@ -22,7 +22,7 @@ pub struct SpanTimes {
     pub is_exact: bool,
 }
 
-impl SpanTimes {
+impl TimeSpent {
     pub(super) const NONE: Self =
         Self { cpu_nanos: 0, queue_nanos: 0, sleep_nanos: 0, unmeasured_nanos: 0, is_exact: true };
 
