@@ -68,7 +68,8 @@ impl<'a> SpanRow<'a> {
     #[must_use]
     pub fn new(process: u32, span: &'a Span, ids: &ProcessIds) -> Self {
         let busy_ns = span.known_busy_nanos();
-        let times = span.times();
+        // Otherwise they are parts of a time that is not known.
+        let times = span.known_busy_nanos().and(span.times());
         let ids = ids.of(span);
         Self {
             process,
