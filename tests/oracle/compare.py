@@ -5,6 +5,7 @@ EVENTRING names the program, and ORACLE_SELECTIONS about how many conditions are
 Programs that make inputs call compare(paths).
 """
 
+import struct
 import json
 import os
 import subprocess
@@ -19,6 +20,8 @@ from model import Model, Span, percentile, tasks
 from rings import NO_LOSS, Event, Gap
 
 PROGRAM = os.environ.get("EVENTRING", "eventring")
+TIME_FIELDS = ("since_ns", "cpu_ns", "queue_ns", "slices", "merged", "voluntary_switches", "involuntary_switches",
+               "minor_faults", "major_faults")
 # Events of consensus lie in no block, and name their block in the payload: QC, FINALIZED, VERIFIED.
 BLOCK_NUMBER = {7: 32, 8: 32, 9: 0}
 # Ids of traces are a hash that no page describes.
@@ -160,7 +163,15 @@ class Input:
             payload["parent" if code == perf.SPAN_NEW else "follows"] = event.ext[1] or None
         if code in (perf.SPAN_NEW, perf.SPAN_RECORD, perf.EVENT):
             payload["fields"] = perf.fields_json(perf.read_fields(event.payload or b"", site))
+        if code == perf.THREAD_TIME:
+            numbers = struct.unpack("<QQQ6I", event.payload)
+            payload.update(zip(TIME_FIELDS, numbers))
+            if event.ext[3] & perf.NO_QUEUE:
+                payload["queue_ns"] = None
         return payload
+    # `watch` leaves out the times of threads, unless somebody asks for them.
+    def is_watched(self, item):
+        return isinstance(item, Gap) or item.ring.content != 3 or item.code not in (perf.THREAD_SWITCHED, perf.THREAD_TIME)
     def watch_json(self, item):
         ring = {"ring": item.ring.path} if len(self.recording.rings) > 1 else {}
         if isinstance(item, Gap):
@@ -175,6 +186,7 @@ class Input:
     def watch(self):
         where, answer = self.ask("watch", "--json", "-q")
         mine = [item for item in self.recording.merged() if isinstance(item, Event) or item.cause != "given_up"]
+        mine = list(filter(self.is_watched, mine))
         self.report.equal(where, "lines", len(answer), len(mine))
         for place, (theirs, item) in enumerate(zip(answer, mine)):
             self.report.equal(where, str(place), theirs, self.watch_json(item))

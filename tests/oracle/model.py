@@ -15,7 +15,7 @@ Record = namedtuple("Record", "event span site thread fields")
 
 def new_slice(thread, start, clock):
     return SimpleNamespace(thread=thread, start=start, end=None, missing=False, lost=False, clock=clock,
-                           off=list(clock.off), times=None, seen=start)
+                           off=list(clock.off), times=None, seen=start, merged=clock.merged, exact=True)
 
 class Span:
     def __init__(self, process, key, head):
@@ -78,10 +78,13 @@ class Model:
         self.finish()
     def take(self, event):
         code, thread, flags = event.code, event.ext[2] >> 32, event.ext[3] & 0xffff
-        clock = self.clocks.setdefault((event.ring.head, thread), Clock())
+        clock = self.clocks.get((event.ring.head, thread))
+        clock = clock or self.clocks.setdefault((event.ring.head, thread), Clock(self.names.thread(event).measures))
         clock.rings.add(event.ring.index)
         stack = self.inside.setdefault((event.ring.head, thread), [])
-        if code in (THREAD_SWITCHED, THREAD_TIME, EVENT, COUNTER, MARKER) and stack and stack[-1][0] == event.ext[0]:
+        inside = {SPAN_NEW: event.ext[1], **dict.fromkeys(
+            (THREAD_SWITCHED, THREAD_TIME, EVENT, COUNTER, MARKER), event.ext[0])}.get(code)
+        if stack and stack[-1][0] == inside:
             stack[-1][1].seen = max(stack[-1][1].seen, event.time)
         if code == THREAD_SWITCHED:
             clock.switched(event.time)
@@ -208,7 +211,7 @@ class Model:
         for span in map(self.spans.get, chosen):
             site = span.site
             key = (site.target if site else None, site.name if site else None, "scope" if span.scope else "span")
-            row = rows.setdefault(key, {"durations": [], "total_ns": 0, "self_ns": 0, "busy_ns": 0, "open": 0,
+            row = rows.setdefault(key, {"durations": [], "total_ns": 0, "self_ns": 0, "busy_ns": 0, "times": [], "open": 0,
                                         "end_lost": 0, "incomplete": 0, "ended_with_parent": 0})
             if span.state != "closed" or span.begin is None:
                 row["incomplete" if span.state == "closed" else span.state] += 1
@@ -216,10 +219,17 @@ class Model:
                 row["durations"].append(span.end - span.begin)
                 row["self_ns"] += self.own_time(span)
                 row["busy_ns"] += self.busy(span)
+                times = self.times(span) or {"unmeasured_ns": self.busy(span)}
+                row["times"].append({**times, "exact": all(piece.exact for piece in span.slices)})
                 row["ended_with_parent"] += span.with_parent
         for row in rows.values():
             ordered = sorted(row.pop("durations"))
             row.update({"p%d_ns" % share: percentile(ordered, share) for share in (50, 90, 99)})
+            sums = {name: sum(one.get(name, 0) for one in row["times"]) for name in NAMES}
+            sums["exact"] = all(one["exact"] for one in row["times"])
+            del row["times"]
+            if any(sums[name] for name in NAMES[:3]):
+                row["times"] = sums
             row.update(count=len(ordered), total_ns=sum(ordered), max_ns=ordered[-1] if ordered else 0)
         return rows
     def thread_json(self, span, key):

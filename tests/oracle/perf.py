@@ -29,9 +29,9 @@ class Site:
 
 class Thread:
     def __init__(self, key, body=None):
-        self.id, self.tid, self.name = key, None, None
+        self.id, self.tid, self.name, self.measures = key, None, None, 0
         if body is not None:
-            _, self.tid, size = struct.unpack_from("<QII", body)
+            _, self.tid, size, self.measures = struct.unpack_from("<QIHH", body)
             self.name = body[16:16 + size].decode("utf-8", "replace")
     def json(self):
         return {"id": self.id, "tid": self.tid, "name": self.name}

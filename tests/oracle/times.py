@@ -12,18 +12,21 @@ def share(parts, part, whole):
 
 class Clock:
     """What a thread was off so far: queue, sleep, and gaps that are not measured."""
-    def __init__(self):
-        self.off, self.known, self.measured, self.seen, self.before = [0, 0, 0], None, 0, 0, 0
+    def __init__(self, measures):
+        self.off, self.known, self.measured, self.seen, self.before = [0, 0, 0], 0 if measures else None, 0, 0, 0
+        self.merged = 0
         self.rings = set()
     def see(self, time):
         self.seen = max(self.seen, time)
     def switched(self, time):
         if self.seen:
             self.off[2] += max(0, time - self.seen)
+        self.merged += 1
         self.see(time)
     def measure(self, time, payload, flags, inside):
         since, cpu, queue = struct.unpack_from("<QQQ", payload)
-        slices, _, voluntary, involuntary = struct.unpack_from("<IIII", payload, 24)
+        slices, merged, voluntary, involuntary = struct.unpack_from("<IIII", payload, 24)
+        self.merged += merged > 0
         if since > self.measured:
             self.known = since
         off = max(0, max(0, time - since) - cpu)
@@ -42,9 +45,10 @@ class Clock:
     def of(self, piece, end, lost):
         """The parts of a slice until `end`. Events of the thread may be lost until `lost`."""
         rest = max(0, end - piece.start)
-        if self.known is None or self.known > piece.start or lost > self.measured:
+        if self.known is None or self.known > piece.start or lost > max(self.measured, piece.start):
             return [0, 0, 0, rest]
         result = [0, 0, 0, 0]
+        piece.exact = self.merged == piece.merged
         for part, index in ((SLEEP, 1), (QUEUE, 0), (UNMEASURED, 2)):
             result[part] = min(rest, max(0, self.off[index] - piece.off[index]))
             rest -= result[part]

@@ -62,6 +62,8 @@ mod options;
 #[cfg(test)]
 mod rates_tests;
 mod state;
+#[cfg(test)]
+mod times_tests;
 
 pub use conditions::ConditionSet;
 pub use conditions::occurrence::Occurrence;

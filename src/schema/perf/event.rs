@@ -152,7 +152,7 @@ mod tests {
             ]
         );
         let offsets = |info: &StructInfo| info.fields.iter().map(|field| field.offset).collect::<Vec<_>>();
-        assert_eq!((offsets(ThreadHeader::STRUCT), ThreadHeader::WIRE_BYTES), (vec![0, 8, 12], 16));
+        assert_eq!((offsets(ThreadHeader::STRUCT), ThreadHeader::WIRE_BYTES), (vec![0, 8, 12, 14], 16));
         assert_eq!(
             (offsets(CallSiteHeader::STRUCT), CallSiteHeader::WIRE_BYTES),
             (vec![0, 1, 2, 4, 8, 10, 12, 14, 16], 20)

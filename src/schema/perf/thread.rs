@@ -14,7 +14,9 @@ pub struct ThreadHeader {
     /// The operating system's id of the thread (Linux: `gettid`).
     pub os_thread_id: u32,
     /// Bytes of the name.
-    pub name_bytes: u32,
+    pub name_bytes: u16,
+    /// 1 if the thread records all THREAD_TIME and THREAD_SWITCHED events from its first event on, otherwise 0.
+    pub measures_times: u16,
 }
 
 /// A thread, read from a payload or a table.
@@ -39,12 +41,20 @@ impl<'a> ThreadView<'a> {
         Ok(Self { header, name: String::from_utf8_lossy(name) })
     }
 
-    /// Encodes a thread for a payload or a table entry. Cuts a name of more than 4,096 bytes.
+    /// Encodes a thread that does not measure its times, for a payload or a table entry. Cuts a name of more than 4,096
+    /// bytes.
     #[must_use]
     pub fn encode(started_epoch_nanos: u64, os_thread_id: u32, name: &str) -> Vec<u8> {
+        Self::encode_measured(started_epoch_nanos, os_thread_id, name, false)
+    }
+
+    /// Encodes a thread like [`Self::encode`], and says whether it measures its times.
+    #[must_use]
+    pub fn encode_measured(started_epoch_nanos: u64, os_thread_id: u32, name: &str, measures_times: bool) -> Vec<u8> {
         const NAME_BYTES_MAX: usize = 1 << 12;
         let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
-        let header = ThreadHeader { started_epoch_nanos, os_thread_id, name_bytes: name.len() as u32 };
+        let (name_bytes, measures_times) = (name.len() as u16, measures_times.into());
+        let header = ThreadHeader { started_epoch_nanos, os_thread_id, name_bytes, measures_times };
         header.with_bytes(|fixed| [fixed, name.as_bytes()].concat())
     }
 }

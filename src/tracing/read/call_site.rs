@@ -49,6 +49,8 @@ pub struct Thread {
     pub name: Option<String>,
     /// The time of the thread's first record in nanoseconds since the epoch; `None` if the thread is not known.
     pub started_epoch_nanos: Option<u64>,
+    /// True if the thread records all its times from its first event on.
+    pub measures_times: bool,
 }
 
 impl CallSite {
@@ -122,21 +124,22 @@ impl Thread {
     #[doc(hidden)]
     #[must_use]
     pub fn named(id: u32, name: &str) -> Self {
-        Self { id, os_thread_id: None, name: Some(name.into()), started_epoch_nanos: None }
+        Self { name: Some(name.into()), ..Self::unknown(id) }
     }
 }
 
 impl Thread {
     /// Returns the thread as the body of an entry of the table.
     pub fn encode(&self) -> Vec<u8> {
-        ThreadView::encode(
+        ThreadView::encode_measured(
             self.started_epoch_nanos.unwrap_or(0),
             self.os_thread_id.unwrap_or(0),
             self.name.as_deref().unwrap_or(""),
+            self.measures_times,
         )
     }
 
     pub(super) fn unknown(id: u32) -> Self {
-        Self { id, os_thread_id: None, name: None, started_epoch_nanos: None }
+        Self { id, os_thread_id: None, name: None, started_epoch_nanos: None, measures_times: false }
     }
 }

@@ -150,6 +150,7 @@ impl Catalog {
             os_thread_id: Some(view.header.os_thread_id),
             name: (!view.name.is_empty()).then(|| view.name.clone().into_owned()),
             started_epoch_nanos: Some(view.header.started_epoch_nanos),
+            measures_times: view.header.measures_times != 0,
         };
         if let Some(room) = &mut self.room {
             let known = self.threads.get(&id).cloned();

@@ -21,10 +21,12 @@ const FIELD: &str = "field.";
 /// The words and signs of other languages, each with the word that stands for it here.
 const OF_OTHER_LANGUAGES: [(&str, &str); 6] =
     [("&&", "and"), ("||", "or"), ("!", "not"), ("AND ", "and"), ("OR ", "or"), ("NOT ", "not")];
-const A_TERM: &str = "span=NAME, dur>TIME, cpu>TIME, queue>TIME, sleep>TIME, open>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME, thread=NAME, \
-                      task=NAME, poll>TIME, woken>TIME, idle>TIME, rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
+const A_TERM: &str = "span=NAME, dur>TIME, cpu>TIME, queue>TIME, sleep>TIME, open>TIME, level>=LEVEL, event=NAME, \
+                      field.NAME=VALUE, target=NAME, thread=NAME, task=NAME, poll>TIME, woken>TIME, idle>TIME, \
+                      rate(span=NAME)<10/s, p99(span=NAME)>TIME, death or signal";
 /// The terms about single events, and those about what an event says by itself.
-const AN_EVENT_TERM: &str = "span=NAME, dur>TIME, cpu>TIME, queue>TIME, sleep>TIME, level>=LEVEL, event=NAME, field.NAME=VALUE, target=NAME or thread=NAME";
+const AN_EVENT_TERM: &str = "span=NAME, dur>TIME, cpu>TIME, queue>TIME, sleep>TIME, level>=LEVEL, event=NAME, \
+                             field.NAME=VALUE, target=NAME or thread=NAME";
 const A_SEARCH_TERM: &str =
     "span=NAME, level>=LEVEL, event=NAME, NAME=VALUE (a field), field.NAME=VALUE, target=NAME or thread=NAME";
 const A_TIME: &str = "a time like 500us, 50ms, 2s or 1m30s, at most 87600h";

@@ -456,7 +456,8 @@ fn terms() -> impl Strategy<Value = String> {
     prop_oneof![
         (texts(), prop_oneof![Just("span="), Just("event!="), Just("target="), Just("thread=")])
             .prop_map(|(text, start)| format!("{start}{}", quoted(&text))),
-        (compare(), time()).prop_map(|(compare, (number, unit))| format!("dur{compare}{number}{unit}")),
+        (prop_oneof![Just("dur"), Just("cpu"), Just("queue"), Just("sleep")], compare(), time())
+            .prop_map(|(name, compare, (number, unit))| format!("{name}{compare}{number}{unit}")),
         (compare(), "[a-z]{1,3}(\\.[a-z]{1,3})?", texts())
             .prop_map(|(compare, path, text)| format!("field.{path} {compare} {}", quoted(&text))),
         (compare(), "[ -~äµ\n]{1,6}", 0_u64..9)

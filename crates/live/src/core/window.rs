@@ -233,10 +233,14 @@ impl WindowStats {
         self.tally.busy_nanos
     }
 
-    /// Returns how threads spent the time in the closed spans, as far as it was measured.
+    /// Returns how threads spent [`Self::busy_nanos`], if any of it was measured. The time of spans in which nothing was
+    /// measured is unmeasured.
     #[must_use]
     pub fn times(&self) -> Option<TimeSpent> {
-        self.tally.times
+        let mut times = self.tally.times?;
+        let rest = self.tally.busy_nanos.saturating_sub(times.total_nanos());
+        times.unmeasured_nanos = times.unmeasured_nanos.saturating_add(rest);
+        Some(times)
     }
 
     /// Returns the sum of the sizes of the payloads of typed events, in bytes; 0 for spans and log records.

@@ -214,13 +214,13 @@ impl SpanReplay {
             }
             (PerfEvent::ThreadSwitched, span) => {
                 self.happen(span, thread, nanos);
-                self.stacks.switched(thread, nanos);
+                self.stacks.switched(thread, nanos, || record.measures_times());
                 SpanStep::None
             }
             (PerfEvent::ThreadTime, span) => {
                 self.happen(span, thread, nanos);
                 if let Some((times, has_queue)) = record.thread_time() {
-                    self.stacks.measured(thread, nanos, &times, has_queue);
+                    self.stacks.measured(thread, nanos, (&times, has_queue), || record.measures_times());
                 }
                 SpanStep::None
             }
@@ -309,7 +309,8 @@ impl SpanReplay {
     }
 
     fn enter(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
-        let slice = self.stacks.enter(thread, id, record.epoch_nanos(), record.instructions());
+        let slice =
+            self.stacks.enter(thread, id, record.epoch_nanos(), record.instructions(), || record.measures_times());
         let drops_slices = self.drops_slices;
         let span = self.span(id, record.epoch_nanos(), || record.known_call_site());
         span.begin_slice(record.epoch_nanos());

@@ -27,6 +27,8 @@ pub(super) trait SpanRecord {
     /// Returns what a THREAD_TIME says, and whether it tells queue from sleep.
     fn thread_time(&self) -> Option<(ThreadTime, bool)>;
     fn thread(&self) -> Arc<Thread>;
+    /// Returns true if the thread is known to record all its times.
+    fn measures_times(&self) -> bool;
     /// Returns the call site. It may be one whose description is not known.
     fn call_site(&self) -> Option<Arc<CallSite>>;
     /// Returns the call site if its description is known.
@@ -82,6 +84,10 @@ impl SpanRecord for NamedRecord<'_> {
 
     fn thread_time(&self) -> Option<(ThreadTime, bool)> {
         self.record.thread_time()
+    }
+
+    fn measures_times(&self) -> bool {
+        self.catalog.known_thread(self.record.ext.thread_id).is_some_and(|thread| thread.measures_times)
     }
 
     fn thread(&self) -> Arc<Thread> {
@@ -175,6 +181,10 @@ impl SpanRecord for PerfRecord {
 
     fn thread(&self) -> Arc<Thread> {
         self.thread.clone()
+    }
+
+    fn measures_times(&self) -> bool {
+        self.thread.measures_times
     }
 
     fn call_site(&self) -> Option<Arc<CallSite>> {

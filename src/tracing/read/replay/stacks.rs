@@ -41,12 +41,13 @@ impl SpanStacks {
         span: SpanId,
         epoch_nanos: u64,
         instructions: Option<u64>,
+        measures_times: impl FnOnce() -> bool,
     ) -> OpenSlice {
         let (entered_epoch_nanos, last_seen_epoch_nanos) = (epoch_nanos, epoch_nanos);
         let slice = OpenSlice { id: self.next_id, span, thread, entered_epoch_nanos, last_seen_epoch_nanos };
         self.next_id += 1;
         self.open += 1;
-        let stack = self.threads.entry(thread).or_default();
+        let stack = self.threads.entry(thread).or_insert_with(|| ThreadStack::new(measures_times()));
         stack.clock.see(epoch_nanos);
         stack.slices.push(slice);
         stack.inside.push(InnerSlices { entered_at: instructions, instructions: Some(0), ..InnerSlices::default() });
@@ -157,13 +158,20 @@ impl SpanStacks {
     }
 
     /// Takes a THREAD_SWITCHED of the thread.
-    pub(super) fn switched(&mut self, thread: ThreadKey, epoch_nanos: u64) {
-        self.threads.entry(thread).or_default().clock.switched(epoch_nanos);
+    pub(super) fn switched(&mut self, thread: ThreadKey, epoch_nanos: u64, measures_times: impl FnOnce() -> bool) {
+        let stack = self.threads.entry(thread).or_insert_with(|| ThreadStack::new(measures_times()));
+        stack.clock.switched(epoch_nanos);
     }
 
     /// Takes a THREAD_TIME of the thread.
-    pub(super) fn measured(&mut self, thread: ThreadKey, epoch_nanos: u64, times: &ThreadTime, has_queue: bool) {
-        let stack = self.threads.entry(thread).or_default();
+    pub(super) fn measured(
+        &mut self,
+        thread: ThreadKey,
+        epoch_nanos: u64,
+        (times, has_queue): (&ThreadTime, bool),
+        measures_times: impl FnOnce() -> bool,
+    ) {
+        let stack = self.threads.entry(thread).or_insert_with(|| ThreadStack::new(measures_times()));
         stack.clock.measured(epoch_nanos, times, has_queue, &mut stack.times);
     }
 
@@ -228,6 +236,10 @@ impl SpanStacks {
 }
 
 impl ThreadStack {
+    fn new(measures_times: bool) -> Self {
+        Self { clock: ThreadClock::new(measures_times), ..Self::default() }
+    }
+
     /// Takes the innermost slice of `span`, and returns its place, too.
     fn take(&mut self, span: SpanId) -> Option<(usize, TakenSlice, InnerTimes)> {
         let at = self.slices.iter().rposition(|slice| slice.span == span)?;

@@ -34,6 +34,11 @@ pub(super) struct ThreadClock {
 }
 
 impl ThreadClock {
+    /// Makes the clock of a thread of which nothing was seen yet. `measures_times` says that it records all its times.
+    pub(super) fn new(measures_times: bool) -> Self {
+        Self { known_from_nanos: measures_times.then_some(0), ..Self::default() }
+    }
+
     pub(super) fn off(&self) -> Off {
         self.off
     }
@@ -102,7 +107,7 @@ impl ThreadClock {
     pub(super) fn times(&self, slice: &InnerTimes, entered: u64, epoch_nanos: u64, lost_until_nanos: u64) -> TimeSpent {
         let nanos = epoch_nanos.saturating_sub(entered);
         let is_known = self.known_from_nanos.is_some_and(|from| from <= entered);
-        if !is_known || lost_until_nanos > self.measured_nanos {
+        if !is_known || lost_until_nanos > self.measured_nanos.max(entered) {
             return TimeSpent::unmeasured(nanos);
         }
         let (now, before) = (self.off, slice.off_at_enter);

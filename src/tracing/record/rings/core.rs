@@ -132,8 +132,8 @@ impl PerfCore {
     }
 
     /// Adds the calling thread to the recorder's table of threads, and records in the thread's shard that the thread
-    /// has started. If `is_ending` is true, the standard library does not know the thread's name any more.
-    pub(in crate::tracing::record) fn add_thread(&self, id: u32, shard: usize, is_ending: bool) {
+    /// has started, and whether it will record its times. If `is_ending` is true, the standard library does not know the thread's name any more.
+    pub(in crate::tracing::record) fn add_thread(&self, id: u32, shard: usize, is_ending: bool, measures_times: bool) {
         let (Some(shard0), Some(shard)) = (self.shards.get(0), self.shards.get(shard)) else { return };
         let name = crate::shm::current_thread_name(is_ending);
         let os_thread_id = crate::shm::current_thread_id();
@@ -141,7 +141,7 @@ impl PerfCore {
         if let Some(now) = &self.now {
             now.begin_thread(id, os_thread_id, shard.core.shard_index(), epoch_nanos, &name);
         }
-        let body = ThreadView::encode(epoch_nanos, os_thread_id, &name);
+        let body = ThreadView::encode_measured(epoch_nanos, os_thread_id, &name, measures_times);
         self.tables.add(shard0, TableKind::Threads, id, &body);
         let ext = PerfExt { thread_id: id, ..PerfExt::default() };
         shard.record(PerfEvent::ThreadStarted as u16, ext.to_words(), &body);

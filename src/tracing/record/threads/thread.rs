@@ -153,11 +153,7 @@ impl ThreadState {
         let assignment = match end_of_thread::find(recorder) {
             Some(assignment) if assignment.is_provisional => self.reassign(recorder, assignment),
             Some(assignment) => assignment,
-            None => {
-                let assignment = self.assign(recorder);
-                recorder.begin_times(self, assignment.shard);
-                assignment
-            }
+            None => self.assign(recorder),
         };
         if !assignment.is_provisional {
             self.cache_ring(recorder, assignment);
@@ -203,7 +199,8 @@ impl ThreadState {
             recorder.shards.release(assignment.shard);
             assignment.is_provisional = false;
         }
-        recorder.add_thread((self.id_word() >> 32) as u32, assignment.shard, is_ending);
+        let measures_times = !is_ending && recorder.begin_times(self, assignment.shard);
+        recorder.add_thread((self.id_word() >> 32) as u32, assignment.shard, is_ending, measures_times);
         assignment
     }
 

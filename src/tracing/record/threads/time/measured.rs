@@ -52,17 +52,18 @@ struct Reading {
 
 impl PerfCore {
     /// Begins to measure the times of the calling thread, unless another recorder does. `shard` is the thread's ring.
-    pub(in crate::tracing::record) fn begin_times(self: &Arc<Self>, thread: &ThreadState, shard: usize) {
-        let Some(ring) = self.shards.get(shard).filter(|_| self.thread_times.offset.is_some()) else { return };
+    /// Returns whether the thread is measured: its first THREAD_TIME is recorded.
+    pub(in crate::tracing::record) fn begin_times(self: &Arc<Self>, thread: &ThreadState, shard: usize) -> bool {
+        let Some(ring) = self.shards.get(shard).filter(|_| self.thread_times.offset.is_some()) else { return false };
         let begin = |times: &OfThread| {
             // A thread that is interrupted here goes on afterwards.
-            let Ok(mut times) = times.0.try_borrow_mut() else { return };
+            let Ok(mut times) = times.0.try_borrow_mut() else { return false };
             let is_measured = |it: &Measured| it.recorder_id != self.id && it.owner().is_some();
             if times.as_ref().is_some_and(is_measured) || !thread.switches.tell(self.thread_times.offset) {
-                return;
+                return false;
             }
             let schedstat = SchedstatFile::open();
-            let Some(last) = Reading::take(thread, ring, &schedstat) else { return };
+            let Some(last) = Reading::take(thread, ring, &schedstat) else { return false };
             let mut measured = Measured {
                 recorder: Arc::downgrade(self),
                 recorder_id: self.id,
@@ -74,9 +75,10 @@ impl PerfCore {
             };
             measured.record(thread, ring, last);
             *times = Some(measured);
+            true
         };
         // Otherwise the thread is ending.
-        let _ = TIMES.try_with(begin);
+        TIMES.try_with(begin).unwrap_or(false)
     }
 
     #[cold]

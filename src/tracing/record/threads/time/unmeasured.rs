@@ -33,6 +33,8 @@ impl ThreadTimes {
 impl PerfCore {
     pub(super) fn measure_slow(&self, _: &ThreadState, _: &Recorder) {}
 
-    /// Does nothing.
-    pub(in crate::tracing::record) fn begin_times(self: &std::sync::Arc<Self>, _: &ThreadState, _: usize) {}
+    /// Returns false: no thread is measured.
+    pub(in crate::tracing::record) fn begin_times(self: &std::sync::Arc<Self>, _: &ThreadState, _: usize) -> bool {
+        false
+    }
 }

@@ -342,3 +342,40 @@ fn fields(span: &OpenSpan<'_>) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eventring::schema::EventPayload as _;
+    use eventring::schema::perf::{PerfEvent, PerfExt, ThreadTime};
+    use eventring_live::LiveOptions;
+    use eventring_live::fixture::{START, StreamFixture};
+
+    #[test]
+    fn an_open_span_says_how_its_thread_spent_the_time_if_that_was_measured() {
+        let said = |is_measured: bool, merged: u32| {
+            let mut stream = StreamFixture::new(&LiveOptions::new());
+            stream.call_site(1, "query");
+            let ext = PerfExt::of_span(1, 1);
+            let times = |stream: &mut StreamFixture, times: ThreadTime, nanos| {
+                times.with_bytes(|bytes| stream.quiet(nanos, PerfEvent::ThreadTime, PerfExt::of_span(0, 0), bytes));
+            };
+            let since = ThreadTime { since_epoch_nanos: START, ..ThreadTime::default() };
+            if is_measured {
+                times(&mut stream, since, START);
+            }
+            stream.quiet(START, PerfEvent::SpanNew, ext, &[]);
+            stream.quiet(START, PerfEvent::SpanEnter, ext, &[]);
+            if is_measured {
+                let ran = ThreadTime { cpu_nanos: 1_000_000, voluntary_switches: 1, slices: 1, merged, ..since };
+                times(&mut stream, ran, START + 4_000_000);
+            }
+            stream.tick(START + 10_000_000, &mut |_, _| ());
+            let said: Vec<String> = stream.state().open_spans().to_vec().iter().map(self::times).collect();
+            said.concat()
+        };
+        assert_eq!(said(false, 0), "");
+        assert_eq!(said(true, 0), " [cpu 1.00 ms, sleep 3.00 ms, unmeasured 6.00 ms]");
+        assert_eq!(said(true, 1), " [cpu ~1.00 ms, sleep ~3.00 ms, unmeasured ~6.00 ms]");
+    }
+}

@@ -13,7 +13,7 @@ use crate::text::format::{TimeFormat, bytes, counted, duration, one_line, rate, 
 use crate::text::table::shortened_end;
 use crate::verbs::now::open;
 use eventring_capture::numbers::time;
-use eventring_export::{SharedNames, TimeSummary, full_name};
+use eventring_export::{SharedNames, full_name};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
@@ -170,7 +170,7 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
             cells.extend(row.kernel_nanos.unwrap_or_default().map(|nanos| right(time(nanos))));
         }
         if has_times {
-            cells.extend(times_per_second(row.stats.times, screen.covered[TABLE]));
+            cells.extend(times_per_second(&row.stats));
         }
         cells.extend(stats(&row.stats, format!("{:.1} %", row.stats.self_share * 100.0)));
         Row::new(cells)
@@ -180,12 +180,13 @@ fn names(screen: &TopScreen, view: &TopView, area: Rect, buf: &mut Buffer) {
 }
 
 /// Returns how much of each second threads ran, could have run, and waited in the spans of a name.
-fn times_per_second(times: Option<TimeSummary>, covered: Duration) -> [Cell<'static>; 3] {
-    let Some(times) = times else { return ["–"; 3].map(right) };
+fn times_per_second(stats: &TopStats) -> [Cell<'static>; 3] {
+    let Some(times) = stats.times else { return ["–"; 3].map(right) };
     let about = if times.is_estimated || times.unmeasured_nanos > 0 { "~" } else { "" };
-    let a_second = |nanos: u64| nanos as f64 / covered.as_secs_f64().max(1.0);
+    // The seconds that the count of spans a second is about.
+    let seconds = stats.count as f64 / stats.per_second;
     [times.cpu_nanos, times.queue_nanos, times.sleep_nanos]
-        .map(|nanos| right(format!("{about}{}", time(a_second(nanos) as u64))))
+        .map(|nanos| right(format!("{about}{}", time((nanos as f64 / seconds) as u64))))
 }
 
 /// Draws the types of typed events.

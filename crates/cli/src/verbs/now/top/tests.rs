@@ -9,6 +9,7 @@ use super::stats::{TopKey, TopStats, WINDOWS};
 use super::threads::{ThreadOrder, TopInnermost, TopThread};
 use super::view::{TopRequest, TopView};
 use eventring::tracing::ThreadKey;
+use eventring_export::TimeSummary;
 use eventring_live::SeriesKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -156,6 +157,37 @@ fn a_loss_is_a_mark_at_the_rates_of_its_time_and_no_line_of_its_own() {
         "{:#?}",
         lines(&screen)
     );
+}
+
+#[test]
+fn a_wide_screen_shows_for_each_second_what_threads_did_in_the_spans_of_a_name() {
+    let mut screen = screen();
+    let times = |cpu_nanos, queue_nanos, unmeasured_nanos| {
+        let mut times = TimeSummary::default();
+        (times.cpu_nanos, times.queue_nanos, times.unmeasured_nanos) = (cpu_nanos, queue_nanos, unmeasured_nanos);
+        times.sleep_nanos = 80_000;
+        Some(times)
+    };
+    // Of the last 10 s.
+    screen.names[0].stats.times = times(13_200_000_000, 500_000_000, 0);
+    screen.names[1].stats.times = times(10_000, 0, 1);
+    let shown = |screen: &TopScreen, width| -> Vec<String> {
+        let terminal = drawn(screen, &TopView::default(), (width, 24));
+        let lines = super::draw::lines(terminal.backend().buffer());
+        lines.skip(1).take(4).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    };
+    insta::assert_snapshot!(shown(&screen, 160).join("\n"), @r"
+    ≥ the last 10 s by self time target cpu/s queue/s sleep/s spans/s self p50 p90 p99 max
+    db.query shop::orders ~1.00 µs ~0 ns ~8.00 µs 400.0 k 69.0 % 950 ns 1.90 µs 8.55 µs 29.4 µs
+    request shop::orders 1.32 s 50.0 ms 8.00 µs 1,235 30.0 % 1.25 ms 2.50 ms 11.2 ms 38.8 ms
+    step-59 shop::orders – – – 4.1 0.0 % 7.06 µs 14.1 µs 63.5 µs 219 µs
+    ");
+    assert!(!shown(&screen, 80)[0].contains("cpu/s"));
+    // What the kernel says is more.
+    screen.names[0].kernel_nanos = Some([1, 2, 3]);
+    assert!(!shown(&screen, 160)[0].contains("cpu/s"));
+    let json = serde_json::to_value(&screen.names[1]).unwrap();
+    assert_eq!((&json["times"]["cpu_ns"], &json["times"]["unmeasured_ns"]), (&10_000.into(), &1.into()));
 }
 
 #[test]

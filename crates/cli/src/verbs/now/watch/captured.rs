@@ -7,6 +7,7 @@ use super::{Args, WatchOutput, follow};
 use crate::exit::Exit;
 use crate::input::saved;
 use crate::interrupt::Interrupt;
+use crate::text::perf::is_description;
 use crate::text::silence::Silence;
 use eventring::reader::Reader;
 use eventring_capture::{EventSelection, Selection};
@@ -54,7 +55,7 @@ pub(super) fn run(args: &Args, names: &[PathBuf], interrupt: &Interrupt) -> anyh
     let mut output = WatchOutput {
         selection: &mut selection,
         // A watch of rings shows none either if events are selected by what they are about.
-        hides_descriptions: args.hides_descriptions() || selects,
+        is_hidden: if selects { is_description } else { args.hidden() },
         printer: printer.as_mut(),
         summary: &mut summary,
     };

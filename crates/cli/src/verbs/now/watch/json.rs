@@ -57,6 +57,7 @@ pub(crate) struct EventLine<'a> {
     /// Hex if it cannot be decoded, null if it was lost. That of a perf event has `thread` {`id`, `tid`, `name`},
     /// `span`, and, as it needs, `name`, `target`, `level`, `parent`, `follows`, `fields`, `cut` (the whole length of
     /// each cut field, or `failed`, `panicked`), `missing_fields`, `value`, `text`, `file`, `line`, `error`, `problem`.
+    /// That of a THREAD_TIME has `since_ns`, `cpu_ns`, `queue_ns` (null if the kernel does not say), and counts.
     #[schemars(with = "serde_json::Value")]
     payload: Option<Value<'a>>,
     #[serde(skip_serializing_if = "is_false")]

@@ -28,6 +28,7 @@ use crate::output::check_reader;
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
+use crate::text::perf::{is_description, is_thread_time};
 use crate::text::silence::Silence;
 use eventring::reader::Gap;
 use eventring::recorder::Clock;
@@ -97,7 +98,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Leave nothing out: show all columns, whole payloads and lines, and the events of perf rings that describe call
-    /// sites and threads
+    /// sites and threads, or say how long threads ran (JSON lines leave out only the latter)
     #[arg(long)]
     full: bool,
     /// Show times in UTC, not in local time
@@ -146,8 +147,16 @@ impl Args {
         Ok(())
     }
 
-    fn hides_descriptions(&self) -> bool {
-        !(self.json || self.full || self.select.names_types())
+    /// Returns a test of types of events of perf rings: those that are not shown.
+    fn hidden(&self) -> fn(u16) -> bool {
+        if self.full || self.select.names_types() {
+            |_| false
+        } else if self.json {
+            // A program that reads the lines needs the descriptions. The times of threads may be most of the events.
+            is_thread_time
+        } else {
+            is_description
+        }
     }
 }
 
@@ -222,7 +231,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     loop {
         let mut output = WatchOutput {
             selection: &mut selection,
-            hides_descriptions: args.hides_descriptions(),
+            is_hidden: args.hidden(),
             printer: printer.as_mut(),
             summary: &mut summary,
         };
@@ -259,8 +268,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// The selection of events, and the printer that shows them.
 struct WatchOutput<'v> {
     selection: &'v mut EventSelection,
-    /// True if events that only describe call sites and threads are not shown. Only perf rings have such events.
-    hides_descriptions: bool,
+    /// Whether events of perf rings of this type are not shown.
+    is_hidden: fn(u16) -> bool,
     printer: &'v mut dyn Printer,
     summary: &'v mut WatchSummary,
 }
@@ -273,7 +282,7 @@ impl WatchOutput<'_> {
             return self.printer.gap(ring, gap);
         }
         let Some((event, payload)) = entry.event() else { return Ok(()) };
-        if self.hides_descriptions && ring.is_perf && crate::text::perf::is_description(event.event_type) {
+        if ring.is_perf && (self.is_hidden)(event.event_type) {
             self.summary.description();
             return Ok(());
         }
@@ -354,5 +363,33 @@ fn waits_for(rings: &Rings, summary: &WatchSummary) -> String {
         Some((_, 1)) => "waiting for events; 1 was recorded before".to_owned(),
         Some((_, last)) => format!("waiting for events; {} were recorded before", grouped(last)),
         None => "waiting for events".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+    use eventring::schema::EventType as _;
+    use eventring::schema::perf::PerfEvent::{CallSite, Event, ThreadStarted, ThreadSwitched, ThreadTime};
+
+    #[derive(clap::Parser)]
+    struct Watch {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn lines_leave_out_the_times_of_threads_unless_somebody_asks_for_them() {
+        let hidden = |options: &[&str]| {
+            let watch = Watch::try_parse_from([&["watch", "shop"], options].concat()).unwrap();
+            let is_hidden = watch.args.hidden();
+            [Event, ThreadStarted, CallSite, ThreadSwitched, ThreadTime].map(|event| is_hidden(event.code()))
+        };
+        assert_eq!(hidden(&[]), [false, true, true, true, true]);
+        assert_eq!(hidden(&["--json"]), [false, false, false, true, true]);
+        for asked in [&["--full"][..], &["--full", "--json"], &["--type", "THREAD_TIME"]] {
+            assert_eq!(hidden(asked), [false; 5], "{asked:?}");
+        }
     }
 }

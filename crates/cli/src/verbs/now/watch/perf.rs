@@ -1,9 +1,11 @@
 //! The events of perf rings as values.
 
+use crate::text::format::counted;
 use crate::text::perf::field_value;
 use eventring::schema::Value;
 use eventring::schema::perf::{Cut, ThreadTime, flags};
 use eventring::tracing::{CallSite, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread};
+use eventring_capture::numbers::time;
 use std::borrow::Cow;
 
 /// Returns the record as a struct. The struct includes the thread and the span only if `whole` is true. (Lines for
@@ -49,8 +51,15 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
         PerfContent::SpanFollowsFrom { follows, .. } => out.push(("follows", span(Some(*follows)))),
         PerfContent::Counter { value, .. } => out.push(("value", field_value(value))),
         PerfContent::Marker { text: marked, .. } => out.push(("text", marked.as_deref().map_or(NOTHING, text))),
+        PerfContent::ThreadSwitched { .. } if !whole => out.push(("message", text("left its processor"))),
         PerfContent::ThreadSwitched { .. } => {}
-        PerfContent::ThreadTime { times: Some(times), flags, .. } => thread_time(&mut out, times, *flags),
+        PerfContent::ThreadTime { times: Some(times), flags, .. } => {
+            let queue_nanos = (flags & flags::NO_QUEUE == 0).then_some(times.queue_nanos);
+            match whole {
+                true => thread_time(&mut out, times, queue_nanos),
+                false => out.push(("message", Value::Text(words(times, queue_nanos, record.epoch_nanos).into()))),
+            }
+        }
         PerfContent::ThreadTime { times: None, .. } => out.push(("problem", text("overwritten before it was read"))),
         PerfContent::NotRecorded { error, .. } => {
             let error = error.as_ref().map_or(NOTHING, |error| Value::Text(Cow::Owned(error.to_string())));
@@ -64,12 +73,26 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
 /// A placeholder for an unknown value. JSON has no NaN, so this value is printed as `null`.
 const NOTHING: Value<'_> = Value::F64(f64::NAN);
 
-fn thread_time<'r>(out: &mut Vec<(&'r str, Value<'r>)>, times: &ThreadTime, flags: u16) {
-    let queue_nanos = if flags & flags::NO_QUEUE == 0 { Value::Uint(times.queue_nanos) } else { NOTHING };
+/// Returns what a thread did in a period, for people. The last event of the period is at `epoch_nanos`.
+fn words(times: &ThreadTime, queue_nanos: Option<u64>, epoch_nanos: u64) -> String {
+    let period = time(epoch_nanos.saturating_sub(times.since_epoch_nanos));
+    let queue = queue_nanos.map_or(String::new(), |nanos| format!(", queue {}", time(nanos)));
+    let count = |count: u32, one, several| (count > 0).then(|| counted(count.into(), one, several));
+    let counts = [
+        count(times.voluntary_switches, "voluntary switch", "voluntary switches"),
+        count(times.involuntary_switches, "involuntary switch", "involuntary switches"),
+        count(times.minor_faults, "minor fault", "minor faults"),
+        count(times.major_faults, "major fault", "major faults"),
+    ];
+    let ran = format!("ran {} of {period}{queue}", time(times.cpu_nanos));
+    std::iter::once(ran).chain(counts.into_iter().flatten()).collect::<Vec<_>>().join(", ")
+}
+
+fn thread_time<'r>(out: &mut Vec<(&'r str, Value<'r>)>, times: &ThreadTime, queue_nanos: Option<u64>) {
     out.extend([
         ("since_ns", Value::Uint(times.since_epoch_nanos)),
         ("cpu_ns", Value::Uint(times.cpu_nanos)),
-        ("queue_ns", queue_nanos),
+        ("queue_ns", queue_nanos.map_or(NOTHING, Value::Uint)),
     ]);
     let counts = [
         ("slices", times.slices),

@@ -7,7 +7,9 @@ use crate::interrupt::Interrupt;
 use crate::text::silence::Silence;
 use eventring::recorder::{ContentDescription, Recorder};
 use eventring::schema::exec::BlockEnd;
-use eventring::schema::perf::{CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadView, ValueType};
+use eventring::schema::perf::{
+    CallSiteKind, CallSiteLevel, CallSiteView, PerfEvent, PerfExt, ThreadTime, ThreadView, ValueType,
+};
 use eventring::schema::{EventPayload as _, EventType};
 use eventring_capture::recording::EntryContent;
 use std::cell::Cell;
@@ -172,6 +174,54 @@ fn execution_events_leave_room_for_their_payload_in_80_columns() {
 fn a_program_s_spans_and_business_events_stand_in_line_in_120_columns() {
     let place = Place::new();
     insta::assert_snapshot!(shown(&[place.perf(), place.exec()], || Some(120), false));
+}
+
+#[test]
+fn times_of_threads_are_in_words_and_shown_only_if_somebody_asks_for_them() {
+    let place = Place::new();
+    let path = place.0.path().join("shop");
+    let recorder = recorder::<PerfEvent>(&path);
+    let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
+    recorder.record(PerfEvent::ThreadStarted.code(), ext.to_words(), &ThreadView::encode(START, 4242, "worker"));
+    recorder.record(PerfEvent::ThreadSwitched.code(), ext.to_words(), &[]);
+    let times = ThreadTime {
+        // The THREAD_TIME is the third event.
+        since_epoch_nanos: START + 3 * 1_234 - 5_500_000,
+        cpu_nanos: 1_200_000,
+        queue_nanos: 300_000,
+        slices: 3,
+        merged: 1,
+        voluntary_switches: 2,
+        involuntary_switches: 1,
+        minor_faults: 3,
+        major_faults: 0,
+    };
+    for flags in [0, flags::NO_QUEUE] {
+        let ext = PerfExt { flags, ..ext };
+        times.with_bytes(|bytes| recorder.record(PerfEvent::ThreadTime.code(), ext.to_words(), bytes));
+    }
+    drop(recorder);
+    insta::assert_snapshot!(shown(std::slice::from_ref(&path), || None, true), @r#"
+    ── 2023-11-14 UTC ──
+    TIME                      SEQNO  EVENT              THREAD                 SPAN    BYTES  PAYLOAD
+    22:13:20.123458023            1  THREAD_STARTED     worker                    –       22  started=id=1 tid=4242 name="worker"
+    22:13:20.123459257            2  THREAD_SWITCHED    worker                    –        0  left its processor
+    22:13:20.123460491            3  THREAD_TIME        worker                    –       48  ran 1.20 ms of 5.50 ms, queue 300 µs, 2 voluntary switches, 1 involuntary switch, 3 minor faults
+    22:13:20.123461725            4  THREAD_TIME        worker                    –       48  ran 1.20 ms of 5.50 ms, 2 voluntary switches, 1 involuntary switch, 3 minor faults
+    "#);
+    assert_eq!(shown(std::slice::from_ref(&path), || None, false), "");
+
+    let mut rings = open(&[path]);
+    let mut records = Vec::new();
+    while !rings.have_ended() {
+        let Some(NextItem::Entry(_, entry)) = next(&mut rings) else { continue };
+        records.extend(entry.decoded());
+    }
+    let json = |at: usize| serde_json::to_value(perf::value(&records[at], true)).unwrap();
+    assert_eq!(json(1).as_object().unwrap().len(), 2, "only thread and span: {}", json(1));
+    let keys = ["cpu_ns", "queue_ns", "slices", "merged", "voluntary_switches", "minor_faults"];
+    assert_eq!(keys.map(|key| json(2)[key].as_u64()), [1_200_000, 300_000, 3, 1, 2, 3].map(Some));
+    assert!(json(3)["queue_ns"].is_null() && json(3)["since_ns"] == times.since_epoch_nanos, "{}", json(3));
 }
 
 #[test]
