@@ -78,9 +78,6 @@ pub use record::counter::{Counter, CounterValue, Marker};
 pub use record::fields::args::LogValue;
 pub use record::fields::values::RecordedValue;
 pub use record::init::setup_error::{SetupError, SetupErrorKind};
-pub use record::init::variables::{
-    CONFIG_VARIABLE, FILTER_VARIABLE, INSTRUCTIONS_VARIABLE, REDACT_VARIABLE, THREAD_TIME_VARIABLE,
-};
 pub use record::init::{Recording, init, try_init, try_init_from_env, try_init_with};
 pub use record::layer::RecorderLayer;
 pub use record::perf_recorder::builder::PerfRecorderBuilder;

@@ -17,7 +17,8 @@ pub(super) fn measured(
     cpu_nanos: u64,
     queue_nanos: u64,
 ) {
-    let times = ThreadTime { since_epoch_nanos, cpu_nanos, queue_nanos, ..ThreadTime::default() };
+    let times =
+        ThreadTime { since_epoch_nanos, cpu_nanos, queue_nanos, voluntary_switches: 1, ..ThreadTime::default() };
     let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
     times.with_bytes(|bytes| made.perf(PerfEvent::ThreadTime, nanos, ext, bytes));
 }

@@ -61,7 +61,13 @@ fn a_span_has_the_times_of_its_threads_if_they_were_measured() {
     made.call_site(1000, 1, CallSiteKind::Span, "request", &[]);
     made.span_new(2000, 1, (1, 0), 1, &[]);
     made.span(PerfEvent::SpanEnter, 2000, 1, 1, 1);
-    let times = ThreadTime { since_epoch_nanos: 1000, cpu_nanos: 1200, queue_nanos: 300, ..ThreadTime::default() };
+    let times = ThreadTime {
+        since_epoch_nanos: 1000,
+        cpu_nanos: 1200,
+        queue_nanos: 300,
+        voluntary_switches: 1,
+        ..ThreadTime::default()
+    };
     let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
     times.with_bytes(|bytes| made.perf(PerfEvent::ThreadTime, 3000, ext, bytes));
     made.span(PerfEvent::SpanExit, 3000, 1, 1, 1);

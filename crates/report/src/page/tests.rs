@@ -89,7 +89,13 @@ fn the_table_of_spans_has_the_times_of_threads_if_they_were_measured() {
         made.span_new(from, 1, (id, 0), site, &[]);
         made.span(PerfEvent::SpanEnter, from, 1, id, site);
         if cpu_nanos > 0 {
-            let times = ThreadTime { since_epoch_nanos: from, cpu_nanos, queue_nanos: 100, ..ThreadTime::default() };
+            let times = ThreadTime {
+                since_epoch_nanos: from,
+                cpu_nanos,
+                queue_nanos: 100,
+                voluntary_switches: 1,
+                ..ThreadTime::default()
+            };
             let ext = PerfExt { thread_id: 1, ..PerfExt::default() };
             times.with_bytes(|bytes| made.perf(PerfEvent::ThreadTime, to, ext, bytes));
         }
