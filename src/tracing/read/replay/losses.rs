@@ -152,6 +152,14 @@ impl RingLosses {
         concerned.map(|(_, until)| until).max().unwrap_or(0)
     }
 
+    /// Returns the time until which rings to which `thread` has recorded have lost events, in nanoseconds since the
+    /// epoch. A thread records its times to the ring that has its other events.
+    pub(super) fn of_own_rings(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
+        let Some(rings) = self.rings_of_threads.get(&thread) else { return self.of_thread(thread, now_epoch_nanos) };
+        let lost = |ring: &RingKey| Some(self.rings[*self.indices.get(ring)?].1.lost_until(now_epoch_nanos));
+        rings.iter().filter_map(lost).max().unwrap_or(0)
+    }
+
     /// Returns true if `thread` may have recorded the events that `ring` has lost. Also returns true if `ring` is
     /// `None`, or if no record of `ring` is known: then any thread may have recorded the lost events.
     pub fn concerns(&self, ring: Option<RingKey>, thread: ThreadKey) -> bool {

@@ -327,8 +327,15 @@ impl SpanReplay {
     fn exit(&mut self, id: SpanId, thread: ThreadKey, record: &impl SpanRecord) -> SpanStep {
         let (drops_slices, nanos) = (self.drops_slices, record.epoch_nanos());
         let open_slices = self.span(id, nanos, || record.known_call_site()).open_slices;
+        let taken = self.stacks.exit(
+            thread,
+            id,
+            nanos,
+            record.instructions(),
+            open_slices > 1,
+            self.times_lost_until(thread, self.now_epoch_nanos),
+        );
         let may_be_lost = self.losses.of_thread(thread, self.now_epoch_nanos);
-        let taken = self.stacks.exit(thread, id, nanos, record.instructions(), open_slices > 1, may_be_lost);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
         if taken.is_none() && span.has_moved_to(thread) && may_be_lost <= span.first_seen_epoch_nanos {
             return SpanStep::None;
@@ -353,7 +360,8 @@ impl SpanReplay {
         // In a damaged ring, a span can be closed again and again.
         let is_first = span.closed.replace(moment(record)).is_none();
         let has_open_slices = span.open_slices > 0;
-        let lost_until = |thread| self.losses.of_thread(thread, self.now_epoch_nanos);
+        let (losses, gaps, now) = (&self.losses, self.gaps, self.now_epoch_nanos);
+        let lost_until = |thread| if gaps == 0 { 0 } else { losses.of_own_rings(thread, now) };
         let cut = if has_open_slices { self.stacks.take_all(recorder, id, nanos, lost_until) } else { Vec::new() };
         if !cut.is_empty()
             && let Some(span) = self.spans.get_mut(&id)
@@ -367,6 +375,12 @@ impl SpanReplay {
             self.closing.push_back((record.epoch_nanos(), id));
         }
         SpanStep::Closed { span: id, cut }
+    }
+
+    /// Returns the time until which a thread's times may have been lost, in nanoseconds since the epoch.
+    #[inline]
+    fn times_lost_until(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
+        if self.gaps == 0 { 0 } else { self.losses.of_own_rings(thread, now_epoch_nanos) }
     }
 
     /// Notes that the thread recorded something in a span: the span existed at that time. If the span is the

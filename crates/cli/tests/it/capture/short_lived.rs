@@ -104,7 +104,7 @@ fn events_that_a_late_capture_misses_are_counted_exactly() {
 fn events_that_a_late_watch_misses_are_counted_exactly() {
     let test = plays!(program());
     let (_directory, [place]) = places(["ring"]);
-    let out = ["watch", argument(&place), "--json", "--from", "oldest", "--strict"];
+    let out = ["watch", argument(&place), "--json", "--full", "--from", "oldest", "--strict"];
     // In this time the watch opens shard 0. Then it is stopped, so it misses the shards that the program makes
     // afterwards.
     let is_there = || thread::sleep(Duration::from_millis(300));

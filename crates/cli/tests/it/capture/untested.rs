@@ -6,7 +6,7 @@ use crate::fixtures::*;
 
 /// Returns the number of events of these types whose payload the ring has lost.
 fn lost(ring: &Path, names: &[&str]) -> u64 {
-    let lines = run!("watch", ring, "--json").json_lines();
+    let lines = run!("watch", ring, "--json", "--full").json_lines();
     let is_lost = |line: &&Value| line["expired"] == true && names.contains(&line["name"].text());
     lines.iter().filter(is_lost).count() as u64
 }
@@ -21,8 +21,8 @@ fn what_a_lost_payload_hides_from_a_condition_is_counted_and_not_selected() {
     for (ring, condition) in [(&recorded.spans, "field.number>=0"), (&recorded.orders, "field.id>=0")] {
         let untested = lost(ring, &["SPAN_NEW", "ORDER_NOTED"]);
         assert!(untested > SPANS / 2);
-        // Lost descriptions of call sites count in any selection.
-        let lost = untested + lost(ring, &["CALL_SITE"]);
+        // Lost descriptions of call sites, and times of threads, count in any selection.
+        let lost = untested + lost(ring, &["CALL_SITE", "THREAD_TIME"]);
         let ring = argument(ring);
         let file = place(&recorded.directory, "t.evc");
         run!("capture", ring, "-o", &file, "--force").ends(0);
@@ -56,6 +56,6 @@ fn what_a_condition_excludes_anyway_is_no_lost_payload() {
     let recorded = recorded(TEXT_BYTES);
     let condition = "span=bare or event=ORDER_PLACED field.id=1 or span=other field.number=1";
     let summary = run!("summary", &recorded.spans, &recorded.orders, "--where", condition, "--json");
-    let of_call_sites = lost(&recorded.spans, &["CALL_SITE"]);
+    let of_call_sites = lost(&recorded.spans, &["CALL_SITE", "THREAD_TIME"]);
     assert_eq!((number(&summary.json()["lost_payloads"]), summary.code), (of_call_sites, Some(0)), "{summary:?}");
 }

@@ -72,7 +72,7 @@ fn options_narrow_what_is_shown() {
     assert_eq!(window, ["EVENT"; 2]);
     assert_eq!(names(&watch(&["--min-duration", "1h"])), ["CALL_SITE"; 0]);
     // Every option of a selection counts the events that it does not show.
-    let all = watch(&[]).json_lines().len();
+    let all = watch(&["--full"]).json_lines().len();
     for options in [["--where", "span=query"], ["--span", "query"], ["--target", "*"], ["--min-duration", "1h"]] {
         let shown = run!("watch", &capture, &options).err;
         let counts = ["shown", "not selected", "of call sites"].map(|what| {

@@ -5,7 +5,7 @@ use crate::arch::switches::{self, NotTold, Offset};
 use crate::recorder::Recorder;
 use crate::schema::perf::measured_times::ThreadTimeState;
 use crate::schema::perf::tables;
-use crate::shm::SchedstatFile;
+use crate::shm::{SchedstatFile, keep_loaded};
 use crate::sync::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
@@ -48,6 +48,8 @@ impl ThreadTimes {
 /// Returns what is true for the whole process.
 fn found() -> (Option<Offset>, ThreadTimeState) {
     static FOUND: OnceLock<Result<Offset, NotTold>> = OnceLock::new();
+    // The kernel will hold the address of a descriptor in this code.
+    keep_loaded();
     match FOUND.get_or_init(switches::find) {
         Ok(offset) if SchedstatFile::open().read().is_some() => (Some(*offset), ThreadTimeState::Measured),
         Ok(offset) => (Some(*offset), ThreadTimeState::NoQueue),
