@@ -144,6 +144,7 @@ impl SpanReplay {
                 live.refused_enters += u64::from(is_refused);
                 is_refused
             }
+            (PerfEvent::ThreadTime | PerfEvent::ThreadSwitched, _) => !self.stacks.has_room(thread, THREADS_MAX),
             // The spans that a span follows from are not kept: there may be any number of them.
             (PerfEvent::SpanFollowsFrom, _) => {
                 self.happen(span, thread, nanos);

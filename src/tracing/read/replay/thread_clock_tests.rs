@@ -247,3 +247,13 @@ fn where_the_kernel_does_not_tell_the_queue_what_is_not_cpu_is_unmeasured() {
     let times = times_of(spans, 100)[0].unwrap();
     assert_eq!((times.cpu_nanos, times.unmeasured_nanos), (20, 60));
 }
+
+#[test]
+fn threads_that_tell_only_their_times_take_a_bounded_memory() {
+    let mut spans = SpanReplay::live(16);
+    for thread in 0..100_000 {
+        let time = PerfContent::ThreadTime { span: None, times: Some(ThreadTime::default()), flags: 0 };
+        spans.push(0, &record(u64::from(thread) + 1, thread, time));
+    }
+    assert!(spans.thread_counts().1 <= 1 << 16, "{}", spans.thread_counts().1);
+}
