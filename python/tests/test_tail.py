@@ -145,7 +145,7 @@ def test_losses_before_the_start_are_counted_as_watch_counts_them(tmp_path):
     subprocess.run([SERVICE, "--requests", "30000", "--ring", ring, "--keep"], check=True, capture_output=True)
     tail = eventring.open(ring).tail()
     batches = list(tail)
-    of_watch = counts(run("watch", ring, "--from", "oldest", "--json", "--quiet"))
+    of_watch = counts(run("watch", ring, "--from", "oldest", "--json", "--full", "--quiet"))
     account = tail.account
     assert batches and account["lost"] > 0
     assert (account["read"], account["lost"], account["given_up"]) == of_watch
