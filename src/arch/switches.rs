@@ -153,7 +153,7 @@ mod imp {
         word.tell(Some(offset));
         for _ in 0..TRIES {
             word.arm();
-            std::thread::sleep(Duration::from_nanos(1));
+            std::thread::sleep(Duration::from_micros(100));
             if word.is_armed() {
                 return Err(NotTold::Kernel);
             }
@@ -161,12 +161,12 @@ mod imp {
         Ok(offset)
     }
 
-    /// Returns the word of the calling thread. Returns `None` if the thread has no registered `struct rseq`, because the
-    /// program has not made it with the C library.
+    /// Returns the word of the calling thread. Returns `None` if the kernel knows no `struct rseq` of the thread.
     pub(super) fn word(Offset(offset): Offset) -> Option<*const AtomicPtr<Section>> {
         let rseq = thread_pointer().wrapping_offset(offset);
-        // SAFETY: `find` has got `offset` from glibc, which allocates at least 32 bytes there for each of its threads.
-        // The kernel writes `cpu_id` only while the thread does not run.
+        // SAFETY: code here uses thread-locals, so the thread pointer is that of a control block of glibc. `find` has got
+        // `offset` from glibc, which has at least 32 bytes there in each block. The kernel writes `cpu_id` only while
+        // the thread does not run.
         let cpu_id = unsafe { &*rseq.wrapping_offset(CPU_ID).cast::<AtomicI32>() };
         let word = rseq.wrapping_offset(RSEQ_CS).cast::<AtomicPtr<Section>>();
         (cpu_id.load(Ordering::Relaxed) >= 0).then_some(word)

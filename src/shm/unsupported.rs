@@ -411,7 +411,9 @@ pub fn free_bytes(_: Option<&Path>) -> Option<u64> {
     None
 }
 
-pub fn keep_loaded() {}
+pub fn keep_loaded() -> bool {
+    true
+}
 
 // Nothing is recorded, so nobody asks for the age of an event.
 pub fn boottime_nanos() -> u64 {

@@ -15,7 +15,7 @@ Record = namedtuple("Record", "event span site thread fields")
 
 def new_slice(thread, start, clock):
     return SimpleNamespace(thread=thread, start=start, end=None, missing=False, lost=False, clock=clock,
-                           off=list(clock.off), times=None, seen=start, merged=clock.merged, exact=True)
+                           off=list(clock.off), times=None, merged=clock.merged, exact=True)
 
 class Span:
     def __init__(self, process, key, head):
@@ -82,10 +82,8 @@ class Model:
         clock = clock or self.clocks.setdefault((event.ring.head, thread), Clock(self.names.thread(event).measures))
         clock.rings.add(event.ring.index)
         stack = self.inside.setdefault((event.ring.head, thread), [])
-        inside = {SPAN_NEW: event.ext[1], **dict.fromkeys(
-            (THREAD_SWITCHED, THREAD_TIME, EVENT, COUNTER, MARKER), event.ext[0])}.get(code)
-        if stack and stack[-1][0] == inside:
-            stack[-1][1].seen = max(stack[-1][1].seen, event.time)
+        if code in (THREAD_SWITCHED, THREAD_TIME, EVENT, COUNTER, MARKER) and stack and stack[-1][0] == event.ext[0]:
+            clock.looked = max(clock.looked, event.time)
         if code == THREAD_SWITCHED:
             clock.switched(event.time)
         if code == THREAD_TIME and event.payload:
@@ -134,8 +132,7 @@ class Model:
             span.end, span.with_parent, span.closer = event.time, bool(flags & WITH_PARENT), thread
             for piece in span.slices:
                 if piece.end is None and piece.times is None and piece.start is not None:
-                    piece.clock.see(event.time)
-                    piece.times = piece.clock.of(piece, event.time, self.lost_until(piece.clock))
+                    piece.times = piece.clock.of_open(piece, event.time, self.lost_until(piece.clock))
                     for entries in self.inside.values():
                         entries[:] = [entry for entry in entries if entry[1] is not piece]
         if code == SPAN_FOLLOWS_FROM:
@@ -197,8 +194,7 @@ class Model:
                 continue
             parts = piece.times
             if parts is None:
-                now, stack = self.last[span.process], self.inside[span.head, piece.thread]
-                parts = piece.clock.of_open(piece, stack[-1][1].seen if stack else 0, now, self.lost_until(piece.clock))
+                parts = piece.clock.of_open(piece, self.last[span.process], self.lost_until(piece.clock))
             total = [a + b for a, b in zip(total, parts)]
         return dict(zip(NAMES, total)) if any(total[:3]) else {}
     def own_time(self, span):

@@ -14,10 +14,11 @@ class Clock:
     """What a thread was off so far: queue, sleep, and gaps that are not measured."""
     def __init__(self, measures):
         self.off, self.known, self.measured, self.seen, self.before = [0, 0, 0], 0 if measures else None, 0, 0, 0
-        self.merged = 0
+        self.merged, self.looked = 0, 0
         self.rings = set()
     def see(self, time):
         self.seen = max(self.seen, time)
+        self.looked = max(self.looked, time)
     def switched(self, time):
         if self.seen:
             self.off[2] += max(0, time - self.seen)
@@ -54,8 +55,8 @@ class Clock:
             rest -= result[part]
         result[CPU] = rest
         return result
-    def of_open(self, piece, seen, now, lost):
-        until = min(max(seen, self.seen), now)
+    def of_open(self, piece, now, lost):
+        until = min(self.looked, now)
         result = self.of(piece, until, lost)
         result[UNMEASURED] += max(0, now - max(until, piece.start))
         return result

@@ -4,6 +4,8 @@ use super::descriptor::OwnDescriptor;
 use super::errno::keeping_errno;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::pread;
+use rustix::process::{Resource, getrlimit};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Returns how long the calling thread has run on a processor, in nanoseconds. Returns `None` if it may not ask.
@@ -49,8 +51,10 @@ pub(crate) struct Scheduled {
     pub(crate) slices: u64,
 }
 
-/// The largest number of threads that keep their file open. A thread beyond that opens the file for each read.
-const OPEN_MAX: u32 = 512;
+/// The largest number of threads that keep their file open, and the largest part of the descriptors that the program
+/// may have. A thread beyond that opens the file for each read.
+const OPEN_MAX: u64 = 512;
+const PART_MAX: u64 = 16;
 /// The number of threads that keep their file open.
 static OPEN: AtomicU32 = AtomicU32::new(0);
 
@@ -61,8 +65,9 @@ pub(crate) struct SchedstatFile(Option<OwnDescriptor>);
 impl SchedstatFile {
     /// Opens the file of the calling thread, and keeps it open unless many threads do.
     pub(crate) fn open() -> Self {
+        let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         // Relaxed: a count.
-        let is_kept = OPEN.fetch_add(1, Ordering::Relaxed) < OPEN_MAX;
+        let is_kept = u64::from(OPEN.fetch_add(1, Ordering::Relaxed)) < OPEN_MAX.min(allowed / PART_MAX);
         let file = if is_kept { open() } else { None };
         if file.is_none() {
             OPEN.fetch_sub(1, Ordering::Relaxed);
@@ -74,10 +79,10 @@ impl SchedstatFile {
     /// such file.
     pub(crate) fn read(&self) -> Option<Scheduled> {
         match &self.0 {
-            // The program may have closed the descriptor, and another file may have its number. A read at a given
-            // place takes nothing from such a file.
-            Some(file) => read(file).or_else(|| read(&open()?)),
-            None => read(&open()?),
+            // The program may have closed the descriptor, and another file may have its number. Some devices would give
+            // away what the program waits for.
+            Some(file) => file.checked().and_then(read).or_else(|| read(open()?.as_fd())),
+            None => read(open()?.as_fd()),
         }
     }
 }
@@ -95,7 +100,7 @@ fn open() -> Option<OwnDescriptor> {
     keeping_errno(|| OwnDescriptor::new(openat(CWD, c"/proc/thread-self/schedstat", flags, Mode::empty()).ok()?).ok())
 }
 
-fn read(file: &OwnDescriptor) -> Option<Scheduled> {
+fn read(file: BorrowedFd<'_>) -> Option<Scheduled> {
     // Three numbers of at most 20 digits.
     let mut bytes = [0; 64];
     let length = keeping_errno(|| pread(file, &mut bytes, 0)).ok()?;

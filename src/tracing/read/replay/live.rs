@@ -116,7 +116,7 @@ impl SpanReplay {
             (PerfEvent::SpanNew, Some(id)) if is_full => {
                 live.refused.add(id, nanos, live.spans_max);
                 // Its parent exists, whether there is room for the child or not.
-                self.happen(record.related(), thread, nanos);
+                self.happen(record.related(), thread, nanos, false);
                 true
             }
             (PerfEvent::SpanClose, Some(id)) => {
@@ -147,7 +147,7 @@ impl SpanReplay {
             (PerfEvent::ThreadTime | PerfEvent::ThreadSwitched, _) => !self.stacks.has_room(thread, THREADS_MAX),
             // The spans that a span follows from are not kept: there may be any number of them.
             (PerfEvent::SpanFollowsFrom, _) => {
-                self.happen(span, thread, nanos);
+                self.happen(span, thread, nanos, true);
                 true
             }
             (PerfEvent::ThreadEnded, _) => {

@@ -209,23 +209,23 @@ impl SpanReplay {
                 SpanStep::Updated(id)
             }
             (PerfEvent::Event | PerfEvent::Counter | PerfEvent::Marker, span) => {
-                self.happen(span, thread, nanos);
+                self.happen(span, thread, nanos, true);
                 SpanStep::None
             }
             (PerfEvent::ThreadSwitched, span) => {
-                self.happen(span, thread, nanos);
+                self.happen(span, thread, nanos, true);
                 self.stacks.switched(thread, nanos, || record.measures_times());
                 SpanStep::None
             }
             (PerfEvent::ThreadTime, span) => {
-                self.happen(span, thread, nanos);
+                self.happen(span, thread, nanos, true);
                 if let Some((times, has_queue)) = record.thread_time() {
                     self.stacks.measured(thread, nanos, (&times, has_queue), || record.measures_times());
                 }
                 SpanStep::None
             }
             (PerfEvent::RecordError, span) => {
-                self.happen(span, thread, nanos);
+                self.happen(span, thread, nanos, false);
                 if let Some(span) = span.and_then(|span| self.spans.get_mut(&span)) {
                     span.may_have_losses = true;
                 }
@@ -304,7 +304,7 @@ impl SpanReplay {
         }
         self.note_inside(id, parent, parent_before);
         self.keep_raw_fields(id, record, true);
-        self.happen(parent, thread, record.epoch_nanos());
+        self.happen(parent, thread, record.epoch_nanos(), false);
         SpanStep::Updated(id)
     }
 
@@ -333,7 +333,7 @@ impl SpanReplay {
             nanos,
             record.instructions(),
             open_slices > 1,
-            self.times_lost_until(thread, self.now_epoch_nanos),
+            (self.times_lost_until(thread, self.now_epoch_nanos), false),
         );
         let may_be_lost = self.losses.of_thread(thread, self.now_epoch_nanos);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
@@ -385,11 +385,12 @@ impl SpanReplay {
 
     /// Notes that the thread recorded something in a span: the span existed at that time. If the span is the
     /// innermost one on the thread's stack, the thread was also still in it.
-    fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64) {
+    /// `has_looked` says that the thread has recorded its times before, if it had any to record.
+    fn happen(&mut self, span: Option<SpanId>, thread: ThreadKey, nanos: u64, has_looked: bool) {
         match span.and_then(|id| Some((id, self.spans.get_mut(&id)?))) {
             Some((id, span)) => {
                 span.see(nanos);
-                self.stacks.see(thread, id, nanos);
+                self.stacks.see(thread, id, nanos, has_looked);
             }
             None => self.note_named(span, nanos),
         }

@@ -18,7 +18,9 @@ pub(super) struct SpanStacks {
     next_id: u64,
     /// The number of slices on all stacks.
     open: usize,
-    /// The id of the next slice when the threads without slices were last removed.
+    /// The number of threads for which there was no room.
+    refused: u64,
+    /// The id of the next slice and this number, when the threads without slices were last removed.
     cleared_at: u64,
 }
 
@@ -63,9 +65,13 @@ impl SpanStacks {
     /// make room for others.
     pub(super) fn has_room(&mut self, thread: ThreadKey, threads_max: usize) -> bool {
         let is_full = |stacks: &Self| stacks.threads.len() >= threads_max && !stacks.threads.contains_key(&thread);
-        if is_full(self) && self.next_id - self.cleared_at >= threads_max as u64 / 2 {
+        if !is_full(self) {
+            return true;
+        }
+        self.refused += 1;
+        if self.next_id + self.refused - self.cleared_at >= threads_max as u64 / 2 {
             // The work is little for each enter, even if no stack can be removed.
-            self.cleared_at = self.next_id;
+            self.cleared_at = self.next_id + self.refused;
             self.threads.retain(|_, stack| !stack.slices.is_empty());
         }
         !is_full(self)
@@ -80,15 +86,21 @@ impl SpanStacks {
         epoch_nanos: u64,
         instructions: Option<u64>,
         is_entered_twice: bool,
-        lost_until_nanos: u64,
+        (lost_until_nanos, is_cut): (u64, bool),
     ) -> Option<TakenSlice> {
         let stack = self.threads.get_mut(&thread)?;
-        stack.clock.see(epoch_nanos);
         let (at, mut taken, of_slice) = stack.take(span)?;
         self.open -= 1;
         let whole = taken.exit_at(instructions);
         let entered = taken.slice.entered_epoch_nanos;
-        let times = stack.clock.times(&of_slice, entered, epoch_nanos, lost_until_nanos);
+        // Another thread may have closed the span. Then nobody knows what this one did since its last event.
+        let times = match is_cut {
+            true => stack.clock.open_times(&of_slice, entered, (epoch_nanos, lost_until_nanos)),
+            false => {
+                stack.clock.see(epoch_nanos);
+                stack.clock.times(&of_slice, entered, epoch_nanos, lost_until_nanos)
+            }
+        };
         taken.times = times.without(of_slice.covered_times);
         taken.own_times = times.without(of_slice.times);
         if let Some(outer) = at.checked_sub(1).and_then(|below| stack.inside.get_mut(below)) {
@@ -120,7 +132,9 @@ impl SpanStacks {
         let threads: Vec<ThreadKey> = of_recorder.map(|(thread, _)| *thread).collect();
         let mut taken = Vec::new();
         for thread in threads {
-            taken.extend(std::iter::from_fn(|| self.exit(thread, span, epoch_nanos, None, true, lost_until(thread))));
+            taken.extend(std::iter::from_fn(|| {
+                self.exit(thread, span, epoch_nanos, None, true, (lost_until(thread), true))
+            }));
         }
         taken.sort_unstable_by_key(|taken| taken.slice.id);
         taken
@@ -142,10 +156,14 @@ impl SpanStacks {
 
     /// Notes that the thread was in `span` at that time. Does nothing if `span` is not the innermost span on the
     /// thread's stack.
-    pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64) {
-        let innermost = self.threads.get_mut(&thread).and_then(|stack| stack.slices.last_mut());
-        if let Some(slice) = innermost.filter(|slice| slice.span == span) {
+    /// `has_looked` says that the thread has recorded its times before, if it had any to record.
+    pub(super) fn see(&mut self, thread: ThreadKey, span: SpanId, epoch_nanos: u64, has_looked: bool) {
+        let Some(stack) = self.threads.get_mut(&thread) else { return };
+        if let Some(slice) = stack.slices.last_mut().filter(|slice| slice.span == span) {
             slice.last_seen_epoch_nanos = slice.last_seen_epoch_nanos.max(epoch_nanos);
+            if has_looked {
+                stack.clock.look(epoch_nanos);
+            }
         }
     }
 
@@ -217,13 +235,15 @@ impl SpanStacks {
         mut add: impl FnMut(SpanId, u64, TimeSpent),
     ) {
         for (thread, stack) in &self.threads {
-            let Some(innermost) = stack.slices.last().filter(|_| is_wanted(&stack.slices)) else { continue };
+            if !is_wanted(&stack.slices) {
+                continue;
+            }
             let until = (epoch_nanos, lost_until(*thread));
             let mut nanos: HashMap<SpanId, (u64, TimeSpent)> = HashMap::new();
             for ((slice, inside), of_slice) in stack.slices.iter().zip(&stack.inside).zip(&stack.times) {
                 let entered = slice.entered_epoch_nanos;
                 let since = || {
-                    let times = stack.clock.open_times(of_slice, entered, innermost.last_seen_epoch_nanos, until);
+                    let times = stack.clock.open_times(of_slice, entered, until);
                     (epoch_nanos.saturating_sub(entered), times)
                 };
                 let (rest, times) = nanos.entry(slice.span).or_insert_with(since);

@@ -29,6 +29,8 @@ pub(super) struct ThreadClock {
     measured_nanos: u64,
     /// The last event at which the replay looked: the gap in which the thread was off cannot have begun before.
     seen_nanos: u64,
+    /// The last event before which the thread would have told that it was off.
+    looked_nanos: u64,
     /// What `off.unmeasured_nanos` was at the last THREAD_TIME.
     unmeasured_before: u64,
 }
@@ -46,6 +48,12 @@ impl ThreadClock {
     /// Notes that the thread recorded an event.
     pub(super) fn see(&mut self, epoch_nanos: u64) {
         self.seen_nanos = self.seen_nanos.max(epoch_nanos);
+        self.look(epoch_nanos);
+    }
+
+    /// Notes an event before which the thread has looked whether it was off.
+    pub(super) fn look(&mut self, epoch_nanos: u64) {
+        self.looked_nanos = self.looked_nanos.max(epoch_nanos);
     }
 
     /// Takes a THREAD_SWITCHED: the thread was off in the gap before it.
@@ -124,18 +132,17 @@ impl ThreadClock {
         TimeSpent { cpu_nanos: rest, queue_nanos, sleep_nanos, unmeasured_nanos, is_exact }
     }
 
-    /// Returns the times of a slice that has not ended, until `now_nanos`. The thread was last seen in it at
-    /// `last_seen_nanos`.
+    /// Returns the times of a slice that has not ended, until `now_nanos`. What the thread did since it last looked is not
+    /// known.
     pub(super) fn open_times(
         &self,
         slice: &InnerTimes,
         entered: u64,
-        last_seen_nanos: u64,
         (now_nanos, lost_until_nanos): (u64, u64),
     ) -> TimeSpent {
-        let seen_nanos = last_seen_nanos.max(self.seen_nanos).min(now_nanos);
-        let since = TimeSpent::unmeasured(now_nanos.saturating_sub(seen_nanos.max(entered)));
-        self.times(slice, entered, seen_nanos, lost_until_nanos).plus(since)
+        let looked_nanos = self.looked_nanos.min(now_nanos);
+        let since = TimeSpent::unmeasured(now_nanos.saturating_sub(looked_nanos.max(entered)));
+        self.times(slice, entered, looked_nanos, lost_until_nanos).plus(since)
     }
 }
 

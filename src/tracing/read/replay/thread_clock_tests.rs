@@ -136,7 +136,9 @@ fn replayed(steps: &[(Step, bool)], is_always_asked: bool) -> (Vec<[u64; 3]>, Ve
     // Sooner or later, the thread leaves its processor once more and is asked.
     thread.is_off |= thread.merged > 0;
     thread.measure(true);
-    thread.push(new(1000, open.last().copied().unwrap_or(0)));
+    // Open spans count until the thread's last look.
+    thread.push(enter(1000));
+    thread.push(exit(1000));
     for id in open {
         let at = &mut done[id as usize - 1];
         *at = std::array::from_fn(|part| thread.done()[part] - at[part]);
@@ -230,7 +232,9 @@ fn an_exit_after_the_close_and_a_span_inside_itself_count_once() {
     thread.run(100);
     thread.push(exit(1));
     let now = thread.now;
-    assert_eq!(times_of(thread.spans, now)[0].map(parts), Some([17, 5, 15]));
+    // The close does not look, so nobody knows what the thread did just before.
+    let times = times_of(thread.spans, now)[0].unwrap();
+    assert_eq!((times.cpu_nanos, times.queue_nanos, times.sleep_nanos, times.unmeasured_nanos), (10, 5, 15, 7));
 }
 
 #[test]
@@ -255,5 +259,10 @@ fn threads_that_tell_only_their_times_take_a_bounded_memory() {
         let time = PerfContent::ThreadTime { span: None, times: Some(ThreadTime::default()), flags: 0 };
         spans.push(0, &record(u64::from(thread) + 1, thread, time));
     }
+    // There is room again for a thread that enters a span.
+    for thread in 100_000..140_000 {
+        spans.push(0, &record(200_000, thread, enter(1)));
+    }
+    assert!(spans.open_slices().count() > 0);
     assert!(spans.thread_counts().1 <= 1 << 16, "{}", spans.thread_counts().1);
 }

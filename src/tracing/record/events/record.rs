@@ -144,6 +144,10 @@ impl PerfCore {
         ext: PerfExt,
         fields: EncodedFields<'_>,
     ) {
+        // Otherwise the fields have taken the time, and the thread has looked then.
+        if fields.epoch_nanos.is_none() {
+            self.measure(thread, ring);
+        }
         let [span_id, related, ids, flags_and_counts] = ext.to_words();
         let (ids, flags_and_counts) = (ids | thread.id_word(), flags_and_counts | fields.flags_and_counts);
         let recorded = record_fields(ring, event, [span_id, related, ids, flags_and_counts], fields);

@@ -28,7 +28,9 @@ impl Budget {
     }
 
     pub(super) fn spend(&mut self, nanos: u64) {
-        self.saved = self.saved.saturating_sub_unsigned(nanos.saturating_mul(MILLION));
+        // A thread with many THREAD_SWITCHED must not pay for them for minutes.
+        let least = -((SAVED_NANOS_MAX * MILLION) as i64);
+        self.saved = self.saved.saturating_sub_unsigned(nanos.saturating_mul(MILLION)).max(least);
     }
 }
 

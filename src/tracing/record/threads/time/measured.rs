@@ -91,13 +91,10 @@ impl PerfCore {
             if measured.recorder_id == self.id {
                 return measured.measure(thread, self, ring);
             }
-            match measured.owner() {
-                Some(owner) => match owner.shards.get(measured.shard) {
-                    Some(ring) => measured.measure(thread, &owner, ring),
-                    None => thread.switches.arm(),
-                },
-                // The recorder that got the times is gone. Another one gets them from threads that are new to it.
-                None => _ = thread.switches.tell(None),
+            // The next event of the recorder that gets the times finds the same switch. If it is gone, another one gets
+            // the times of threads that are new to it.
+            if measured.recorder.strong_count() == 0 {
+                thread.switches.tell(None);
             }
         };
         if TIMES.try_with(measure).is_err() {
@@ -188,7 +185,8 @@ impl Reading {
     /// Returns true if the thread has kept its processor from this reading to another one.
     fn is_same_slice(&self, other: &Self) -> bool {
         let switches = |it: &Self| (it.usage.voluntary_switches, it.usage.involuntary_switches);
-        self.slices == other.slices && switches(self) == switches(other)
+        let are_counted = other.slices > 0 || switches(other) != (0, 0);
+        are_counted && self.slices == other.slices && switches(self) == switches(other)
     }
 }
 
@@ -202,7 +200,7 @@ impl Drop for OfThread {
         let Some(mut measured) = self.0.get_mut().take() else { return };
         thread::with(|thread| {
             // What the thread has done until here. The end of the thread follows.
-            if let Some(owner) = measured.owner().filter(|_| !thread.switches.is_armed())
+            if let Some(owner) = measured.owner().filter(|_| !thread.switches.is_armed() || measured.merged > 0)
                 && let Some(ring) = owner.shards.get(measured.shard)
             {
                 measured.measure(thread, &owner, ring);

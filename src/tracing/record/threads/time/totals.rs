@@ -49,7 +49,9 @@ impl ThreadTimes {
 fn found() -> (Option<Offset>, ThreadTimeState) {
     static FOUND: OnceLock<Result<Offset, NotTold>> = OnceLock::new();
     // The kernel will hold the address of a descriptor in this code.
-    keep_loaded();
+    if !keep_loaded() {
+        return (None, ThreadTimeState::Unregistered);
+    }
     match FOUND.get_or_init(switches::find) {
         Ok(offset) if SchedstatFile::open().read().is_some() => (Some(*offset), ThreadTimeState::Measured),
         Ok(offset) => (Some(*offset), ThreadTimeState::NoQueue),
