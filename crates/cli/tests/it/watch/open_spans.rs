@@ -310,7 +310,9 @@ fn spans_that_may_have_been_closed_come_after_those_that_are_surely_open() {
         let parent = info_span!(parent: None, "parent");
         let names = |shown: &str| -> Vec<String> {
             let lines = shown.lines().skip_while(|line| !line.contains("thread  ")).skip(1);
-            let lines = lines.filter(|line| !line.starts_with("… and perhaps"));
+            // What threads did in the span follows in brackets.
+            let lines =
+                lines.filter(|line| !line.starts_with("… and perhaps")).map(|line| line.split(" [").next().unwrap());
             lines.map(|line| line.split_whitespace().last().unwrap().to_owned()).collect()
         };
         // The control: without a loss, all are in the order of age.
