@@ -65,6 +65,7 @@
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
 //! | `thread-time` | how long the threads of spans ran, could have run, and slept | yes |
+//! | `allocations` | what each span allocates: [`alloc`] | no |
 //! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
 //! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |
 //! | `otel-context` | the trace and span of each thread are published for profilers of OpenTelemetry | no |
@@ -111,6 +112,9 @@ macro_rules! debug_as_displayed {
     };
 }
 
+#[cfg(feature = "allocations")]
+#[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
+pub mod alloc;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod arch;
 mod clock;

@@ -12,6 +12,8 @@
 // The measurements write one file, into the target directory.
 #![allow(clippy::disallowed_methods)]
 
+#[cfg(feature = "allocations")]
+mod allocating;
 mod clock;
 mod cross_core;
 mod domains;
@@ -72,6 +74,8 @@ const PARTS: &[(&str, Measure)] = &[
     ("scanning", scanning::measure),
     ("cross_core", cross_core::measure),
     ("spans", spans::measure),
+    #[cfg(feature = "allocations")]
+    ("allocating", allocating::measure),
     #[cfg(feature = "tasks")]
     ("tasks", tasks::measure),
     ("third_party", third_party::measure),
@@ -110,6 +114,8 @@ const NANOS_TARGETS: &[(&str, f64)] = &[
     ("record_disabled_over_empty", 1.0),
     ("record_domain_off_over_empty", 1.0),
     ("span_layer_0f_over_registry", 30.0),
+    ("alloc_eventring_over_system", 2.0),
+    ("free_eventring_over_system", 1.0),
     ("task_poll_eventring", 40.0),
     ("task_wake_eventring", 25.0),
 ];

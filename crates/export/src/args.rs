@@ -1,7 +1,7 @@
 //! Fields and payloads as named values, for all formats.
 
 use eventring::schema::Value;
-use eventring::schema::perf::{Cut, FieldValue};
+use eventring::schema::perf::{Allocated, Cut, FieldValue};
 use eventring::tracing::{Field, FieldsProblem, Span, SpanInstructions, TimeSpent};
 use serde::{Serialize, Serializer};
 use serde_json::Map;
@@ -118,6 +118,13 @@ impl Args {
         }
     }
 
+    /// Adds what threads have allocated in a span, if it was counted.
+    pub fn push_allocated(&mut self, allocated: Option<Allocated>) {
+        for (name, count) in allocated.iter().flat_map(allocated_values) {
+            self.push(name, ArgValue::Uint(count));
+        }
+    }
+
     /// Says of a scope that its guard did not end it, if it is one.
     pub(crate) fn push_scope_end(&mut self, span: Option<&Span>) {
         if span.is_some_and(Span::has_ended_with_parent) {
@@ -200,6 +207,12 @@ pub(super) fn cut_value(cut: Cut) -> ArgValue {
     }
 }
 
+/// Returns the counts of allocations with their names in all formats.
+pub fn allocated_values(allocated: &Allocated) -> [(&'static str, u64); 4] {
+    let Allocated { allocations, bytes, frees, freed_bytes } = *allocated;
+    [("allocations", allocations), ("allocated_bytes", bytes), ("frees", frees), ("freed_bytes", freed_bytes)]
+}
+
 /// Returns the words for the problem of fields that are lost.
 pub fn problem_text(problem: FieldsProblem) -> &'static str {
     match problem {
@@ -228,6 +241,7 @@ pub(crate) fn is_of_span(name: &str) -> bool {
             | "open"
             | "open_at_least_ns"
     ) || matches!(name, "busy_ns" | "cpu_ns" | "queue_ns" | "sleep_ns" | "unmeasured_ns")
+        || matches!(name, "allocations" | "allocated_bytes" | "frees" | "freed_bytes")
         || matches!(name, "instructions" | "self_instructions" | "missing_fields" | "fields_lost" | "problem")
 }
 

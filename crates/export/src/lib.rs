@@ -59,6 +59,7 @@ pub mod trace_builder;
 pub use formats::files::ExportFiles;
 pub use names::{Names, SharedNames, full_name};
 pub use stacks::KernelNanos;
+pub use summary::allocations::AllocationSummary;
 pub use summary::programs::{ProgramState, ProgramSummary};
 pub use summary::{
     EventSummary, InstructionSummary, SpanKernelTimes, SpanKind, SpanSummary, Summary, TimeSummary, summarize,

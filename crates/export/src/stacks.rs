@@ -67,30 +67,8 @@ pub struct StackSums {
     pub(super) nanos: u64,
     pub(super) instructions: u64,
     /// How threads spent the time, as they have measured it.
-    pub(super) measured: MeasuredNanos,
+    pub(super) measured: TimeSpent,
     pub(super) kernel: KernelNanos,
-}
-
-/// How threads spent the time of a stack, as they have measured it, in nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct MeasuredNanos {
-    cpu: u64,
-    queue: u64,
-    sleep: u64,
-}
-
-impl MeasuredNanos {
-    pub(super) fn add(&mut self, more: Self) {
-        self.cpu = self.cpu.saturating_add(more.cpu);
-        self.queue = self.queue.saturating_add(more.queue);
-        self.sleep = self.sleep.saturating_add(more.sleep);
-    }
-}
-
-impl From<TimeSpent> for MeasuredNanos {
-    fn from(times: TimeSpent) -> Self {
-        Self { cpu: times.cpu_nanos, queue: times.queue_nanos, sleep: times.sleep_nanos }
-    }
 }
 
 /// What the kernel says about the time of threads, in nanoseconds.
@@ -134,8 +112,8 @@ impl StackSums {
             Weight::Time => self.nanos,
             Weight::Instructions => self.instructions,
             Weight::Cpu => self.kernel.sampled,
-            Weight::Queue => self.measured.queue,
-            Weight::Sleep => self.measured.sleep,
+            Weight::Queue => self.measured.queue_nanos,
+            Weight::Sleep => self.measured.sleep_nanos,
             Weight::Runnable => self.kernel.runnable,
             Weight::Blocked => self.kernel.blocked,
         }
@@ -176,7 +154,7 @@ impl Stacks {
         let sums = &mut self.stacks[stack.0 as usize].sums;
         sums.nanos = sums.nanos.saturating_add(more.nanos);
         sums.instructions = sums.instructions.saturating_add(more.instructions);
-        sums.measured.add(more.measured);
+        sums.measured = sums.measured.plus(more.measured);
         sums.kernel.add(more.kernel);
     }
 
@@ -281,7 +259,7 @@ impl Stacks {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
         let has_samples = self.stacks.iter().any(|stack| stack.sums.kernel.sampled > 0);
         let number = |stack: &Stack| match weight {
-            Weight::Cpu if !has_samples => stack.sums.measured.cpu,
+            Weight::Cpu if !has_samples => stack.sums.measured.cpu_nanos,
             weight => stack.sums.get(weight),
         };
         for (stack, id) in self.stacks.iter().zip(0..).filter(|(stack, _)| number(stack) > 0) {

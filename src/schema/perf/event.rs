@@ -1,5 +1,6 @@
 //! The events of the PERF schema.
 
+use super::allocated::Allocated;
 use super::call_site::CallSiteHeader;
 use super::thread::ThreadHeader;
 use super::thread_time::ThreadTime;
@@ -91,6 +92,11 @@ pub enum PerfEvent {
     /// Descriptor: the span that the thread is in, flags.
     #[event(payload = ThreadTime)]
     ThreadTime = 15,
+    /// What the thread has allocated and freed since its last ALLOCATED, or since it first recorded.
+    ///
+    /// Descriptor: the span that the thread is in.
+    #[event(payload = Allocated)]
+    Allocated = 16,
 }
 
 impl PerfEvent {
@@ -116,7 +122,8 @@ impl PerfEvent {
             | Self::SpanClose
             | Self::SpanFollowsFrom
             | Self::ThreadSwitched
-            | Self::ThreadTime => false,
+            | Self::ThreadTime
+            | Self::Allocated => false,
         }
     }
 }
@@ -149,6 +156,7 @@ mod tests {
                 "event 13 MARKER",
                 "event 14 THREAD_SWITCHED",
                 "event 15 THREAD_TIME ThreadTime",
+                "event 16 ALLOCATED Allocated",
             ]
         );
         let offsets = |info: &StructInfo| info.fields.iter().map(|field| field.offset).collect::<Vec<_>>();
@@ -158,5 +166,6 @@ mod tests {
             (vec![0, 1, 2, 4, 8, 10, 12, 14, 16], 20)
         );
         assert_eq!((offsets(ThreadTime::STRUCT), ThreadTime::WIRE_BYTES), (vec![0, 8, 16, 24, 28, 32, 36, 40, 44], 48));
+        assert_eq!((offsets(Allocated::STRUCT), Allocated::WIRE_BYTES), (vec![0, 8, 16, 24], 32));
     }
 }

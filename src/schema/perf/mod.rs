@@ -3,6 +3,7 @@
 //! [`PerfEvent`] lists the events, [`PerfExt`] decodes the extension words of a descriptor, and [`RawFields`] decodes
 //! field values. `docs/FORMAT.md`, "Perf schema", describes the bytes.
 
+mod allocated;
 mod call_site;
 mod event;
 mod ext;
@@ -13,6 +14,8 @@ pub(crate) mod tables;
 mod thread;
 mod thread_time;
 
+pub use self::allocated::Allocated;
+pub(crate) use self::allocated::{COUNTER_TARGET, LIVE_PREFIX, PEAK_PREFIX};
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::event::PerfEvent;
 pub use self::ext::{PerfExt, flags};

@@ -28,3 +28,21 @@ pub struct ThreadTime {
     /// Page faults for which the kernel read from a disk.
     pub major_faults: u32,
 }
+
+impl ThreadTime {
+    /// Returns how long the thread was without a processor in the period, which ends at `epoch_nanos`: what it waited for
+    /// a processor, and what it slept. If `has_queue` is false, the two are not told apart, and the sum counts as sleep.
+    #[must_use]
+    pub fn queue_and_sleep_nanos(&self, epoch_nanos: u64, has_queue: bool) -> (u64, u64) {
+        let off_nanos = epoch_nanos.saturating_sub(self.since_epoch_nanos).saturating_sub(self.cpu_nanos);
+        // A thread that has not left its processor by itself has not slept: it could have run. What the kernel does not
+        // count as its queue, a hypervisor or interrupts took. (Without any count of switches, nobody can tell.)
+        let has_slept = self.voluntary_switches > 0 || self.involuntary_switches == 0 && self.slices > 0;
+        let queue_nanos = match has_queue {
+            true if has_slept => self.queue_nanos.min(off_nanos),
+            true => off_nanos,
+            false => 0,
+        };
+        (queue_nanos, off_nanos - queue_nanos)
+    }
+}

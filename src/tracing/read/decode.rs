@@ -81,6 +81,7 @@ impl RawRecord<'_> {
                 times: self.thread_time().map(|(times, _)| times),
                 flags: self.ext.flags,
             },
+            PerfEvent::Allocated => PerfContent::Allocated { span, allocated: self.allocated() },
         })
     }
 }

@@ -5,7 +5,7 @@ use super::call_site::CallSite;
 use super::catalog::Catalog;
 use super::record::{Field, Fields, FieldsProblem};
 use crate::reader::{Descriptor, PayloadRead};
-use crate::schema::perf::{FieldValue, PerfEvent, PerfExt, RawField, RawFields, ThreadTime, flags};
+use crate::schema::perf::{Allocated, FieldValue, PerfEvent, PerfExt, RawField, RawFields, ThreadTime, flags};
 use crate::schema::{EventPayload as _, EventType};
 use crate::tracing::span_id::SpanId;
 use std::sync::Arc;
@@ -99,6 +99,13 @@ impl<'p> RawRecord<'p> {
         Some((times, self.ext.flags & flags::NO_QUEUE == 0))
     }
 
+    /// Returns what an ALLOCATED says. Returns `None` for another event, or if the payload was overwritten.
+    #[inline]
+    pub fn allocated(&self) -> Option<Allocated> {
+        let payload = self.payload.valid().filter(|_| self.event == Some(PerfEvent::Allocated))?;
+        Allocated::decode(payload).ok().map(|(allocated, _)| allocated)
+    }
+
     /// Returns the time of the event in nanoseconds since the epoch.
     #[inline]
     pub fn epoch_nanos(&self) -> u64 {
@@ -168,6 +175,7 @@ fn is_whole(event: PerfEvent, ext: &PerfExt, payload: PayloadRead<'_>, catalog: 
         PerfEvent::ThreadStarted => payload.valid().is_none_or(|payload| catalog.learn_thread(ext.thread_id, payload)),
         PerfEvent::CallSite => payload.valid().is_none_or(|payload| catalog.learn_call_site(ext.call_site_id, payload)),
         PerfEvent::ThreadTime => payload.valid().is_none_or(|payload| ThreadTime::decode(payload).is_ok()),
+        PerfEvent::Allocated => payload.valid().is_none_or(|payload| Allocated::decode(payload).is_ok()),
         PerfEvent::RecordError
         | PerfEvent::ThreadEnded
         | PerfEvent::Event

@@ -2,7 +2,7 @@
 
 use super::call_site::{CallSite, Thread};
 use crate::schema::RecordError;
-use crate::schema::perf::{Cut, FieldValue, ThreadTime, flags};
+use crate::schema::perf::{Allocated, Cut, FieldValue, ThreadTime, flags};
 use crate::tracing::span_id::SpanId;
 use std::sync::Arc;
 
@@ -128,6 +128,13 @@ pub enum PerfContent {
         /// Bits, see [`flags`](crate::schema::perf::flags).
         flags: u16,
     },
+    /// What the thread has allocated and freed since its last such event.
+    Allocated {
+        /// The span that the thread was in.
+        span: Option<SpanId>,
+        /// The counts; `None` if they were overwritten before they were read.
+        allocated: Option<Allocated>,
+    },
     /// An event that could not be recorded.
     NotRecorded {
         /// The span that the missing event was about, or the span that the thread was in.
@@ -173,6 +180,7 @@ impl PerfContent {
             | Self::Marker { span, .. }
             | Self::ThreadSwitched { span }
             | Self::ThreadTime { span, .. }
+            | Self::Allocated { span, .. }
             | Self::NotRecorded { span, .. } => *span,
             Self::ThreadStarted | Self::ThreadEnded | Self::CallSite(_) | Self::Unknown { .. } => None,
         }

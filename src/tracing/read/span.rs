@@ -4,7 +4,7 @@ use super::call_site::{CallSite, Thread};
 use super::record::Fields;
 use super::slice::{OpenSlice, SpanInstructions, TakenSlice, ThreadKey};
 use super::time_spent::TimeSpent;
-use crate::schema::perf::flags;
+use crate::schema::perf::{Allocated, flags};
 use crate::span_slab::RemoteTrace;
 use crate::tracing::span_id::SpanId;
 use crate::tracing::trace_context::remote::RemoteContext;
@@ -57,6 +57,9 @@ pub struct Span {
     /// The instructions that the program executed in the span. `None` if they were not counted in one of its slices, or
     /// if the count of a slice was lost.
     pub instructions: Option<SpanInstructions>,
+    /// What threads have allocated and freed while this was their innermost span, as the program's allocator has counted
+    /// it (`eventring::alloc`). `None` if nothing was counted. If [`Self::may_have_losses`] is true, it may be more.
+    pub allocated: Option<Allocated>,
     /// How threads spent the time in the span. [`Self::times`] returns it if it was measured.
     pub(super) times: TimeSpent,
     /// The number of losses that the replay had seen when the span was created.
@@ -170,6 +173,7 @@ impl Span {
             is_busy_known: true,
             number,
             instructions: None,
+            allocated: None,
             times: TimeSpent::NONE,
             gaps_before: 0,
             has_uncounted_slice: false,

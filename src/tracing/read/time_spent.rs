@@ -59,6 +59,14 @@ impl TimeSpent {
         self.zip(other, u64::saturating_add)
     }
 
+    /// Returns the parts of `busy_nanos`: what the sum lacks is not known.
+    #[must_use]
+    pub fn of_busy(mut self, busy_nanos: u64) -> Self {
+        let rest = busy_nanos.saturating_sub(self.total_nanos());
+        self.unmeasured_nanos = self.unmeasured_nanos.saturating_add(rest);
+        self
+    }
+
     /// Returns the parts without those of `inside`.
     pub(super) fn without(self, inside: Self) -> Self {
         Self { is_exact: self.is_exact, ..self.zip(inside, u64::saturating_sub) }

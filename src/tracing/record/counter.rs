@@ -112,23 +112,30 @@ impl StaticCallSite {
         if !recorder.belongs_to_this_process() {
             return 0;
         }
-        let describe = || {
-            let view = CallSiteView {
-                kind,
-                level: CallSiteLevel::None,
-                name: self.name.into(),
-                target: "".into(),
-                module: "".into(),
-                file: self.location.file().into(),
-                line: self.location.line(),
-                field_names: Vec::new(),
-            };
-            view.encode()
-        };
+        let describe = || view_of(kind, self.name, "", Some(self.location)).encode();
         let id = CALL_SITES.id_of_key(ptr::from_ref(self).addr(), describe);
         // Release, pairs with the acquire in `call_site_id`.
         self.id.store(id as usize, Ordering::Release);
         id
+    }
+}
+
+/// Returns the description of the call site of a counter or marker.
+pub(in crate::tracing::record) fn view_of<'v>(
+    kind: CallSiteKind,
+    name: &'v str,
+    target: &'v str,
+    location: Option<&'v Location<'v>>,
+) -> CallSiteView<'v> {
+    CallSiteView {
+        kind,
+        level: CallSiteLevel::None,
+        name: name.into(),
+        target: target.into(),
+        module: "".into(),
+        file: location.map_or("", Location::file).into(),
+        line: location.map_or(0, Location::line),
+        field_names: Vec::new(),
     }
 }
 

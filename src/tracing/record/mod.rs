@@ -34,5 +34,5 @@ pub(super) mod sinks;
 pub(super) mod sites;
 pub(super) mod spans;
 pub(super) mod subscriber;
-pub(super) mod threads;
+pub(crate) mod threads;
 pub(super) mod trigger;

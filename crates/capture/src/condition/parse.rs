@@ -6,7 +6,7 @@ use super::pattern::NamePattern;
 use super::possible::contradiction;
 use super::subject::RateOf;
 use super::term::WINDOW;
-use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, TIMES_PARTS, Term, TimesPart};
+use super::term::{Compare, FieldLimit, LEVELS, NAMES, PHASES, RateUnit, TIMES_PARTS, Term};
 use super::tokens::Tokens;
 use eventring::now::TaskPhase;
 use eventring::schema::perf::CallSiteLevel;
@@ -133,13 +133,14 @@ fn term(tokens: &mut Tokens<'_>) -> Result<Term, ConditionError> {
     if let Some((_, kind)) = NAMES.into_iter().find(|(known, _)| *known == name) {
         return pattern(tokens).map(|(is, pattern)| Term::Name { kind, is, pattern });
     }
+    // Where fields stand by their names, there are no times of spans, and `queue` is a name of fields.
+    if !tokens.has_bare_fields()
+        && let Some((_, part)) = TIMES_PARTS.into_iter().find(|(known, _)| *known == name)
+    {
+        return Ok(Term::Times { part, compare: compare(tokens)?, nanos: time(tokens)? });
+    }
     match name {
         "dur" => Ok(Term::Duration { compare: compare(tokens)?, nanos: time(tokens)? }),
-        // Where fields stand by their names, there are no times of spans, and `queue` is a name of fields.
-        "cpu" | "queue" | "sleep" if !tokens.has_bare_fields() => {
-            let part = TIMES_PARTS.iter().find(|(known, _)| *known == name).map_or(TimesPart::Cpu, |(_, part)| *part);
-            Ok(Term::Times { part, compare: compare(tokens)?, nanos: time(tokens)? })
-        }
         "task" => pattern(tokens).map(|(is, pattern)| Term::Task { is, pattern }),
         "open" => {
             let (compare, nanos) = age(tokens, "`>` or `>=`, because the age of an open span grows")?;

@@ -99,7 +99,7 @@ pub(super) const NAMES: [(&str, NameKind); 4] =
 pub(super) const PHASES: [(&str, TaskPhase); 3] =
     [("poll", TaskPhase::Running), ("woken", TaskPhase::Woken), ("idle", TaskPhase::Idle)];
 
-/// What threads did in a span.
+/// A part of the time that threads spent in a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimesPart {
     /// They ran.

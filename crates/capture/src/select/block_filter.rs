@@ -134,9 +134,10 @@ impl BlockFilter {
             }
             return is_shown.into();
         }
-        // The times of a thread are those of all spans that it is in.
-        const TIMES: [u16; 2] = [PerfEvent::ThreadTime as u16, PerfEvent::ThreadSwitched as u16];
-        if ring.is_perf && TIMES.contains(&event.event_type) && ring.codes.is_none() {
+        // The times and allocations of a thread are those of all spans that it is in.
+        const OF_THREADS: [u16; 3] =
+            [PerfEvent::ThreadTime as u16, PerfEvent::ThreadSwitched as u16, PerfEvent::Allocated as u16];
+        if ring.is_perf && OF_THREADS.contains(&event.event_type) && ring.codes.is_none() {
             let thread_id = PerfExt::from_words(event.content_ext).thread_id;
             return (is_shown && ring.threads.as_ref().is_none_or(|threads| threads.contains(&thread_id))).into();
         }

@@ -6,15 +6,15 @@ use eventring::tracing::Thread;
 use std::borrow::Cow;
 
 /// Returns true if the event says nothing that the program did: it describes a thread or a call site, to which other
-/// events refer, or it tells how long a thread ran.
+/// events refer, or it tells how long a thread ran or what it allocated.
 pub(crate) fn is_description(event_type: u16) -> bool {
     const KINDS: [PerfEvent; 3] = [PerfEvent::ThreadStarted, PerfEvent::ThreadEnded, PerfEvent::CallSite];
-    is_thread_time(event_type) || KINDS.map(PerfEvent::code).contains(&event_type)
+    is_of_thread(event_type) || KINDS.map(PerfEvent::code).contains(&event_type)
 }
 
-/// Returns true if the event tells only how long a thread ran, or that it did not.
-pub(crate) fn is_thread_time(event_type: u16) -> bool {
-    [PerfEvent::ThreadSwitched, PerfEvent::ThreadTime].map(PerfEvent::code).contains(&event_type)
+/// Returns true if the event tells only how long a thread ran, that it did not, or what it allocated.
+pub(crate) fn is_of_thread(event_type: u16) -> bool {
+    [PerfEvent::ThreadSwitched, PerfEvent::ThreadTime, PerfEvent::Allocated].map(PerfEvent::code).contains(&event_type)
 }
 
 /// Returns the thread's name, or its id.

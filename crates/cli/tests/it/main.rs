@@ -3,6 +3,7 @@
 #[macro_use]
 mod words;
 
+mod allocations;
 mod ask;
 mod babeltrace;
 mod blocks;

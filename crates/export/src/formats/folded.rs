@@ -4,10 +4,10 @@
 use crate::kernel_sums::KernelSums;
 use crate::names::{Names, SharedNames};
 use crate::options::{ExportOptions, View};
-use crate::stacks::{MeasuredNanos, StackId, StackSums, Stacks};
+use crate::stacks::{StackId, StackSums, Stacks};
 use eventring::reader::{Gap, GapCause};
 use eventring::schema::perf::PerfEvent;
-use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey};
+use eventring::tracing::{IdMap, SpanId, SpanReplay, SpanStep, ThreadKey, TimeSpent};
 use eventring_capture::CaptureError;
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, RecordingEntry, ReplayConsumer, ReplayCounts, ReplayNeeds, ReplayParts,
@@ -70,7 +70,7 @@ struct FoldedSpan {
     /// The time in which the span was the innermost span of a thread.
     nanos: u64,
     /// What threads did in this time, as far as it was measured.
-    measured: MeasuredNanos,
+    measured: TimeSpent,
 }
 
 /// The innermost span of a thread.
@@ -128,7 +128,8 @@ impl ReplayConsumer for SpanFolder {
             SpanStep::None | SpanStep::Updated(_) | SpanStep::SliceBegun(_) => &[],
         };
         for taken in ended.iter().filter(|taken| taken.own_times.is_measured()) {
-            process.spans.entry(taken.slice.span).or_default().measured.add(taken.own_times.into());
+            let folded = process.spans.entry(taken.slice.span).or_default();
+            folded.measured = folded.measured.plus(taken.own_times);
         }
         if self.view == View::Span {
             return Ok(());

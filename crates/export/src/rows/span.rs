@@ -44,6 +44,15 @@ row! {
         sleep_ns: Option<u64> => Amount [IfAny],
         /// That of which nothing is known.
         unmeasured_ns: Option<u64> => Amount [IfAny],
+        /// The allocations of threads while it was their innermost span, if they were counted. A reallocation counts as
+        /// one, and as a free.
+        allocations: Option<u64> => Amount [IfAny],
+        /// Their bytes.
+        allocated_bytes: Option<u64> => Amount [IfAny],
+        /// The frees of threads while it was their innermost span.
+        frees: Option<u64> => Amount [IfAny],
+        /// The bytes of what they freed.
+        freed_bytes: Option<u64> => Amount [IfAny],
         /// True if it is a scope.
         scope: bool => Bool [IfAny],
         /// True if it is a scope whose parent ended it.
@@ -90,6 +99,10 @@ impl<'a> SpanRow<'a> {
             queue_ns: times.map(|times| times.queue_nanos),
             sleep_ns: times.map(|times| times.sleep_nanos),
             unmeasured_ns: times.map(|times| times.unmeasured_nanos),
+            allocations: span.allocated.map(|allocated| allocated.allocations),
+            allocated_bytes: span.allocated.map(|allocated| allocated.bytes),
+            frees: span.allocated.map(|allocated| allocated.frees),
+            freed_bytes: span.allocated.map(|allocated| allocated.freed_bytes),
             scope: span.is_scope(),
             ended_with_parent: span.has_ended_with_parent(),
             open: span.is_open() && !span.is_end_lost,

@@ -1,5 +1,6 @@
 //! Counts and durations of spans, by name, and counts of typed events.
 
+pub(crate) mod allocations;
 pub(crate) mod programs;
 pub(crate) mod typed_counts;
 
@@ -8,7 +9,8 @@ use crate::names::Names;
 use crate::numbers::time;
 use crate::options::View;
 use crate::stacks::{KernelNanos, Stacks};
-use eventring::schema::perf::{CallSiteLevel, PerfEvent};
+use allocations::{AllocationCounts, AllocationSummary};
+use eventring::schema::perf::{Allocated, CallSiteLevel, PerfEvent};
 use eventring::tracing::{CallSite, Catalog, RawRecord, Span, SpanInstructions, SpanStep, TimeSpent};
 use eventring_capture::recording::{
     CaptureRecording, EntryContent, OverSpan, PayloadLosses, PerDescription, RecordingEntry, ReplayConsumer,
@@ -48,6 +50,9 @@ pub struct Summary {
     /// The number of events in files that a rotated capture removed again while it ran. These events do not count as
     /// lost, but spans may have begun in them.
     pub removed: u64,
+    /// What threads have allocated while they were in no span; `None` if allocations were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated_outside: Option<AllocationSummary>,
     /// The problems of the capture, a line each.
     #[serde(skip)]
     pub problems: Vec<String>,
@@ -116,6 +121,10 @@ pub struct SpanSummary {
     /// How threads spent the busy time, as they have measured it themselves; `None` if none of it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<TimeSummary>,
+    /// What threads have allocated while these were their innermost spans; `None` if it was not counted in this
+    /// recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<AllocationSummary>,
     /// What the kernel says of the threads in these spans; `None` if no switches were recorded.
     #[serde(flatten)]
     pub kernel: Option<SpanKernelTimes>,
@@ -260,22 +269,6 @@ impl TimeSummary {
             _ => format!("{about}{} {:.1} %", time(nanos), 100.0 * nanos as f64 / busy as f64),
         })
     }
-
-    /// Adds the times of a span, of which nothing is known if they were not measured.
-    fn add(&mut self, times: Option<TimeSpent>, busy_nanos: u64) {
-        let more = times.map_or(Self { unmeasured_nanos: busy_nanos, ..Self::default() }, Self::from);
-        *self = Self {
-            cpu_nanos: self.cpu_nanos.saturating_add(more.cpu_nanos),
-            queue_nanos: self.queue_nanos.saturating_add(more.queue_nanos),
-            sleep_nanos: self.sleep_nanos.saturating_add(more.sleep_nanos),
-            unmeasured_nanos: self.unmeasured_nanos.saturating_add(more.unmeasured_nanos),
-            is_estimated: self.is_estimated | more.is_estimated,
-        };
-    }
-
-    fn is_measured(&self) -> bool {
-        self.cpu_nanos > 0 || self.queue_nanos > 0 || self.sleep_nanos > 0
-    }
 }
 
 /// Counts the spans of a capture and measures their times. All numbers are exact, percentiles too. The capture is read
@@ -338,6 +331,7 @@ pub struct SpanCounter {
     kept_bytes: u64,
     /// What the kernel says, by stack; `None` if it says nothing.
     folder: Option<SpanFolder>,
+    allocations: AllocationCounts,
 }
 
 /// The estimated size of a group in bytes, beside its name and its durations.
@@ -365,6 +359,9 @@ impl ReplayConsumer for SpanCounter {
             && span.instructions.is_some_and(|counted| counted.slices == 2)
         {
             self.mark_outer(entry.process_index, span, state);
+        }
+        if let EntryContent::Perf { recorder, record, catalog } = &entry.content {
+            self.allocations.add((entry.process_index, *recorder), record, catalog, state);
         }
         match &entry.content {
             EntryContent::Perf { record, catalog, .. } if is_error(record, catalog) => {
@@ -395,7 +392,8 @@ impl ReplayConsumer for SpanCounter {
                 if let Some(instructions) = &span.instructions {
                     group.summary.instructions.get_or_insert_default().add(instructions);
                 }
-                group.times.add(span.times(), busy_nanos);
+                group.allocated = group.allocated.plus(span.allocated.unwrap_or_default());
+                group.times = group.times.into_iter().chain(span.times()).reduce(TimeSpent::plus);
             }
             (None, true) if span.is_end_lost => group.summary.end_lost += 1,
             (None, true) => group.summary.open += 1,
@@ -426,8 +424,13 @@ impl SpanCounter {
         counts: &ReplayCounts,
         durations_max: usize,
     ) -> (Summary, Vec<WallTimes>) {
-        let mut groups = self.groups;
-        let finished = |((name, target), index)| std::mem::take::<SpanGroup>(&mut groups[index]).finish(name, target);
+        let (mut groups, allocations) = (self.groups, self.allocations);
+        let finished = |((name, target), index): ((String, String), usize)| {
+            let group: SpanGroup = std::mem::take(&mut groups[index]);
+            let allocated = allocations.of_name(&name, group.allocated);
+            let (summary, wall_times) = group.finish(name, target);
+            (SpanSummary { allocated, ..summary }, wall_times)
+        };
         let mut spans: Vec<(SpanSummary, WallTimes)> = self.by_name.into_iter().map(finished).collect();
         spans.sort_by_key(|(span, _)| std::cmp::Reverse(span.total_nanos));
         let (spans, mut wall_times): (Vec<SpanSummary>, Vec<WallTimes>) = spans.into_iter().unzip();
@@ -449,6 +452,7 @@ impl SpanCounter {
             lost_payloads: counts.lost_payloads(),
             payload_losses,
             removed,
+            allocated_outside: allocations.outside(),
             problems,
         };
         (summary, wall_times)
@@ -487,7 +491,8 @@ struct SpanGroup {
     scopes: u64,
     /// True if spans inside of these were entered several times.
     has_polls_inside: bool,
-    times: TimeSummary,
+    times: Option<TimeSpent>,
+    allocated: Allocated,
     wall_times: WallTimes,
 }
 
@@ -505,7 +510,7 @@ impl SpanGroup {
         if let Some(counted) = &mut self.summary.instructions {
             counted.is_entered_again |= self.has_polls_inside;
         }
-        self.summary.times = Some(self.times).filter(TimeSummary::is_measured);
+        self.summary.times = self.times.map(|times| times.of_busy(self.summary.busy_nanos).into());
         let block_medians = self.wall_times.block_medians(BLOCKS);
         let SpanTimes { count, total_nanos, p50_nanos, p90_nanos, p99_nanos, p999_nanos, max_nanos, .. } =
             self.wall_times.statistics();

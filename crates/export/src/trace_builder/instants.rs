@@ -5,6 +5,7 @@ use super::{Alert, ArgValue, Args, Label, TraceBuilder, TrackKey};
 use crate::args::is_of_event;
 use eventring::internal::decode_event;
 use eventring::reader::{Descriptor, PayloadRead};
+use eventring::schema::perf::FieldValue;
 use eventring::tracing::{Catalog, PerfContent, RawRecord, ThreadKey};
 use eventring_capture::recording::RecordingEntry;
 use std::io;
@@ -42,6 +43,16 @@ impl<'p> TraceBuilder<'p> {
             }
             PerfContent::Counter { call_site, value, .. } => {
                 let key = TrackKey::Counter { process: entry.process, name: call_site.name.clone() };
+                let track = self.track(key, None)?;
+                return self.writer.counter(track, decoded.epoch_nanos, &value);
+            }
+            PerfContent::Allocated { allocated: Some(allocated), .. } => {
+                let process = &mut self.processes[entry.process_index];
+                let more = allocated.bytes.wrapping_sub(allocated.freed_bytes).cast_signed();
+                process.allocated_bytes = process.allocated_bytes.saturating_add(more);
+                let value = FieldValue::I64(process.allocated_bytes);
+                let key =
+                    TrackKey::Counter { process: entry.process, name: "allocated bytes since the begin".to_owned() };
                 let track = self.track(key, None)?;
                 return self.writer.counter(track, decoded.epoch_nanos, &value);
             }

@@ -114,6 +114,8 @@ struct DrawnProcess {
     /// The rows of spans in span view.
     rows: TrackRows,
     flows: FlowPlace,
+    /// The bytes that were allocated since the recording began, without those that were freed.
+    allocated_bytes: i64,
 }
 
 impl ReplayConsumer for TraceBuilder<'_> {

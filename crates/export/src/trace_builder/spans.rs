@@ -94,6 +94,7 @@ impl TraceBuilder<'_> {
         let whole = replayed.filter(|span| span.missing_exits().is_empty());
         args.push_instructions(whole.and_then(|span| span.instructions));
         args.push_times(replayed.and_then(Span::times));
+        args.push_allocated(replayed.and_then(|span| span.allocated));
         self.writer.end(track, slice, end_nanos, &args)
     }
 

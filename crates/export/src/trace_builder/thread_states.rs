@@ -38,7 +38,8 @@ impl ThreadState {
             Some((times, has_queue)) if times.merged == 0 => {
                 let in_gap_nanos = times.cpu_nanos.saturating_sub(gap_nanos.saturating_sub(since_nanos));
                 let ran_nanos = gap_nanos.max(since_nanos).saturating_add(in_gap_nanos).min(nanos);
-                let queue_nanos = if has_queue { times.queue_nanos.min(nanos - ran_nanos) } else { 0 };
+                let (queue_nanos, _) = times.queue_and_sleep_nanos(nanos, has_queue);
+                let queue_nanos = queue_nanos.min(nanos - ran_nanos);
                 (ran_nanos, if has_queue { "sleeping" } else { "off" }, nanos - queue_nanos)
             }
             // What the thread did in this gap is not told apart from what it did in others.
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     fn times(since_epoch_nanos: u64, cpu_nanos: u64, queue_nanos: u64) -> ThreadTime {
-        ThreadTime { since_epoch_nanos, cpu_nanos, queue_nanos, ..ThreadTime::default() }
+        ThreadTime { since_epoch_nanos, cpu_nanos, queue_nanos, voluntary_switches: 1, ..ThreadTime::default() }
     }
 
     /// Returns the states of a thread that has an event at 100 and at 150, and this one at 300.

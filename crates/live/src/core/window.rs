@@ -33,10 +33,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn add_times(&mut self, times: Option<TimeSpent>) {
-        self.times = match (self.times, times) {
-            (Some(sum), Some(more)) => Some(sum.plus(more)),
-            (sum, more) => sum.or(more),
-        };
+        self.times = self.times.into_iter().chain(times).reduce(TimeSpent::plus);
     }
 
     pub(crate) fn add_wall(&mut self, nanos: u64) {
@@ -237,10 +234,7 @@ impl WindowStats {
     /// measured is unmeasured.
     #[must_use]
     pub fn times(&self) -> Option<TimeSpent> {
-        let mut times = self.tally.times?;
-        let rest = self.tally.busy_nanos.saturating_sub(times.total_nanos());
-        times.unmeasured_nanos = times.unmeasured_nanos.saturating_add(rest);
-        Some(times)
+        Some(self.tally.times?.of_busy(self.tally.busy_nanos))
     }
 
     /// Returns the sum of the sizes of the payloads of typed events, in bytes; 0 for spans and log records.

@@ -175,6 +175,7 @@ impl OtlpMapper {
         let mut measured = Args::default();
         measured.push_instructions(span.instructions);
         measured.push_times(span.times());
+        measured.push_allocated(span.allocated);
         attributes.push_facts(measured);
         attributes.push_flag("eventring.open", span.is_open() && !span.is_end_lost);
         attributes.push_flag("eventring.end_lost", span.is_end_lost);

@@ -170,6 +170,11 @@ impl fmt::Display for LimitError {
                 "{limit}: how threads spent the time in {span} was not measured on both sides, expected a time; record both sides without \
                  EVENTRING_THREAD_TIME=off, or name another measure, such as busy"
             ),
+            Self::NotCounted { limit: of } if of.measure.is_of_allocator() => write!(
+                f,
+                "{limit}: the allocations of {span} were not counted on both sides, expected counts; give both programs the allocator \
+                 eventring::alloc::Counted, or name another measure, such as busy"
+            ),
             Self::NotCounted { .. } => write!(
                 f,
                 "{limit}: the instructions of {span} were not counted on both sides, expected counts; record both sides with \

@@ -20,6 +20,10 @@ pub enum Measure {
     Queue,
     /// The part of the busy time in which threads waited for something.
     Sleep,
+    /// The number of allocations, without those of spans inside.
+    Allocations,
+    /// The bytes of these allocations.
+    AllocatedBytes,
     /// The median of the durations.
     P50,
     /// The duration that 90 % of the spans did not exceed.
@@ -41,7 +45,7 @@ pub enum Measure {
 }
 
 /// The number of measures.
-const MEASURES: usize = 16;
+const MEASURES: usize = 18;
 
 impl Measure {
     /// All measures, in the order of their numbers.
@@ -53,6 +57,8 @@ impl Measure {
         Self::Cpu,
         Self::Queue,
         Self::Sleep,
+        Self::Allocations,
+        Self::AllocatedBytes,
         Self::P50,
         Self::P90,
         Self::P99,
@@ -82,6 +88,8 @@ impl Measure {
             Self::Cpu => "cpu_ns",
             Self::Queue => "queue_ns",
             Self::Sleep => "sleep_ns",
+            Self::Allocations => "allocations",
+            Self::AllocatedBytes => "allocated_bytes",
             Self::P50 => "p50_ns",
             Self::P90 => "p90_ns",
             Self::P99 => "p99_ns",
@@ -118,6 +126,12 @@ impl Measure {
         matches!(self, Self::Cpu | Self::Queue | Self::Sleep)
     }
 
+    /// Returns true if the values are counts of allocations, or their bytes.
+    #[must_use]
+    pub fn is_of_allocator(self) -> bool {
+        matches!(self, Self::Allocations | Self::AllocatedBytes)
+    }
+
     /// Returns true if the values are percentiles of the durations, which do not tell of each span.
     #[must_use]
     pub fn is_percentile(self) -> bool {
@@ -140,6 +154,7 @@ impl Measure {
     pub(super) fn calls(self) -> Option<Self> {
         match self {
             Self::Total | Self::SelfTime | Self::Busy | Self::Cpu | Self::Queue | Self::Sleep => Some(Self::Count),
+            Self::Allocations | Self::AllocatedBytes => Some(Self::Count),
             Self::Instructions | Self::SelfInstructions => Some(Self::CountedSpans),
             _ => None,
         }
@@ -190,6 +205,8 @@ impl From<&SpanSummary> for SpanFigures {
             Measure::Cpu => times.map(|times| times.cpu_nanos),
             Measure::Queue => times.map(|times| times.queue_nanos),
             Measure::Sleep => times.map(|times| times.sleep_nanos),
+            Measure::Allocations => span.allocated.as_ref().map(|allocated| allocated.allocations),
+            Measure::AllocatedBytes => span.allocated.as_ref().map(|allocated| allocated.bytes),
             Measure::P50 => Some(span.p50_nanos),
             Measure::P90 => Some(span.p90_nanos),
             Measure::P99 => Some(span.p99_nanos),

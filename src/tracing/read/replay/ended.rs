@@ -122,7 +122,7 @@ impl SpanReplay {
     /// Returns the spans in which threads are at the end of the recording.
     pub fn stacks_at(&self, now_epoch_nanos: u64) -> StacksAtEnd {
         let mut busy_nanos: HashMap<SpanId, (u64, TimeSpent)> = HashMap::new();
-        let lost_until = |thread| self.times_lost_until(thread, now_epoch_nanos);
+        let lost_until = |thread| self.losses.of_own_rings(thread, now_epoch_nanos);
         self.stacks.open_times(
             now_epoch_nanos,
             |_| true,

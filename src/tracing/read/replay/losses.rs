@@ -20,6 +20,8 @@ pub struct RingLosses {
     /// True if threads that may not have ended were forgotten. Then any ring may have lost events of a thread that is
     /// not known.
     has_forgotten: bool,
+    /// True if any ring has lost events.
+    has_lost: bool,
     /// The ring of the last record, as an index. The next record often has the same one.
     last: usize,
 }
@@ -134,6 +136,7 @@ impl RingLosses {
     pub fn lose(&mut self, ring: RingKey) {
         let index = self.index(ring);
         self.rings[index].1.is_losing = true;
+        self.has_lost = true;
     }
 
     /// Returns the time until which any ring of the process has lost events, in nanoseconds since the epoch. This is
@@ -155,6 +158,10 @@ impl RingLosses {
     /// Returns the time until which rings to which `thread` has recorded have lost events, in nanoseconds since the
     /// epoch. A thread records its times to the ring that has its other events.
     pub(super) fn of_own_rings(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
+        // Most processes have lost nothing, so this is asked first.
+        if !self.has_lost {
+            return 0;
+        }
         let Some(rings) = self.rings_of_threads.get(&thread) else { return self.of_thread(thread, now_epoch_nanos) };
         let lost = |ring: &RingKey| Some(self.rings[*self.indices.get(ring)?].1.lost_until(now_epoch_nanos));
         rings.iter().filter_map(lost).max().unwrap_or(0)

@@ -224,6 +224,16 @@ impl SpanReplay {
                 }
                 SpanStep::None
             }
+            (PerfEvent::Allocated, span) => {
+                self.happen(span, thread, nanos, true);
+                let innermost = self.stacks.stack_of(thread).last().map(|slice| slice.span);
+                if let (Some(span), Some(allocated)) = (innermost, record.allocated())
+                    && let Some(span) = self.spans.get_mut(&span)
+                {
+                    span.allocated = Some(span.allocated.unwrap_or_default().plus(allocated));
+                }
+                SpanStep::None
+            }
             (PerfEvent::RecordError, span) => {
                 self.happen(span, thread, nanos, false);
                 if let Some(span) = span.and_then(|span| self.spans.get_mut(&span)) {
@@ -333,7 +343,7 @@ impl SpanReplay {
             nanos,
             record.instructions(),
             open_slices > 1,
-            (self.times_lost_until(thread, self.now_epoch_nanos), false),
+            (self.losses.of_own_rings(thread, self.now_epoch_nanos), false),
         );
         let may_be_lost = self.losses.of_thread(thread, self.now_epoch_nanos);
         let Some(span) = self.spans.get_mut(&id) else { return SpanStep::Updated(id) };
@@ -360,8 +370,7 @@ impl SpanReplay {
         // In a damaged ring, a span can be closed again and again.
         let is_first = span.closed.replace(moment(record)).is_none();
         let has_open_slices = span.open_slices > 0;
-        let (losses, gaps, now) = (&self.losses, self.gaps, self.now_epoch_nanos);
-        let lost_until = |thread| if gaps == 0 { 0 } else { losses.of_own_rings(thread, now) };
+        let lost_until = |thread| self.losses.of_own_rings(thread, self.now_epoch_nanos);
         let cut = if has_open_slices { self.stacks.take_all(recorder, id, nanos, lost_until) } else { Vec::new() };
         if !cut.is_empty()
             && let Some(span) = self.spans.get_mut(&id)
@@ -375,12 +384,6 @@ impl SpanReplay {
             self.closing.push_back((record.epoch_nanos(), id));
         }
         SpanStep::Closed { span: id, cut }
-    }
-
-    /// Returns the time until which a thread's times may have been lost, in nanoseconds since the epoch.
-    #[inline]
-    fn times_lost_until(&self, thread: ThreadKey, now_epoch_nanos: u64) -> u64 {
-        if self.gaps == 0 { 0 } else { self.losses.of_own_rings(thread, now_epoch_nanos) }
     }
 
     /// Notes that the thread recorded something in a span: the span existed at that time. If the span is the

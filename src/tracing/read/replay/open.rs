@@ -71,7 +71,7 @@ impl SpanReplay {
     pub fn times_until(&self, id: SpanId, now_epoch_nanos: u64) -> Option<TimeSpent> {
         let mut sum = self.get(id)?.times;
         let is_in = |stack: &[OpenSlice]| stack.iter().any(|slice| slice.span == id);
-        let lost_until = |thread| self.times_lost_until(thread, now_epoch_nanos);
+        let lost_until = |thread| self.losses.of_own_rings(thread, now_epoch_nanos);
         self.stacks.open_times(now_epoch_nanos, is_in, lost_until, |span, _, times| {
             if span == id {
                 sum = sum.plus(times);

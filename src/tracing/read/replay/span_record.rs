@@ -1,7 +1,7 @@
 //! The trait by which the replay reads a record, decoded or raw. The replay decodes only those parts of a raw record
 //! that it keeps.
 
-use crate::schema::perf::{FieldValue, PerfEvent, ThreadTime, flags};
+use crate::schema::perf::{Allocated, FieldValue, PerfEvent, ThreadTime, flags};
 use crate::tracing::read::call_site::{CallSite, Thread};
 use crate::tracing::read::catalog::Catalog;
 use crate::tracing::read::raw::RawRecord;
@@ -26,6 +26,8 @@ pub(super) trait SpanRecord {
     fn flags(&self) -> u16;
     /// Returns what a THREAD_TIME says, and whether it tells queue from sleep.
     fn thread_time(&self) -> Option<(ThreadTime, bool)>;
+    /// Returns what an ALLOCATED says.
+    fn allocated(&self) -> Option<Allocated>;
     fn thread(&self) -> Arc<Thread>;
     /// Returns true if the thread is known to record all its times.
     fn measures_times(&self) -> bool;
@@ -86,6 +88,10 @@ impl SpanRecord for NamedRecord<'_> {
         self.record.thread_time()
     }
 
+    fn allocated(&self) -> Option<Allocated> {
+        self.record.allocated()
+    }
+
     fn measures_times(&self) -> bool {
         self.catalog.known_thread(self.record.ext.thread_id).is_some_and(|thread| thread.measures_times)
     }
@@ -143,6 +149,7 @@ impl SpanRecord for PerfRecord {
             PerfContent::Counter { .. } => PerfEvent::Counter,
             PerfContent::Marker { .. } => PerfEvent::Marker,
             PerfContent::ThreadSwitched { .. } => PerfEvent::ThreadSwitched,
+            PerfContent::Allocated { .. } => PerfEvent::Allocated,
             PerfContent::ThreadTime { .. } => PerfEvent::ThreadTime,
             PerfContent::NotRecorded { .. } => PerfEvent::RecordError,
             PerfContent::Unknown { .. } => return None,
@@ -175,6 +182,13 @@ impl SpanRecord for PerfRecord {
     fn thread_time(&self) -> Option<(ThreadTime, bool)> {
         match &self.content {
             PerfContent::ThreadTime { times, flags, .. } => Some(((*times)?, flags & flags::NO_QUEUE == 0)),
+            _ => None,
+        }
+    }
+
+    fn allocated(&self) -> Option<Allocated> {
+        match &self.content {
+            PerfContent::Allocated { allocated, .. } => *allocated,
             _ => None,
         }
     }

@@ -79,15 +79,10 @@ impl ThreadClock {
         if times.since_epoch_nanos > self.measured_nanos {
             self.known_from_nanos = Some(times.since_epoch_nanos);
         }
-        let period_nanos = epoch_nanos.saturating_sub(times.since_epoch_nanos);
-        let off_nanos = period_nanos.saturating_sub(times.cpu_nanos);
-        // A thread that has not left its processor by itself has not slept: it could have run. What the kernel does not
-        // count as its queue, a hypervisor or interrupts took. (Without any count of switches, nobody can tell.)
-        let has_slept = times.voluntary_switches > 0 || times.involuntary_switches == 0 && times.slices > 0;
-        let queue_nanos = if has_slept { times.queue_nanos.min(off_nanos) } else { off_nanos };
+        let (queue_nanos, sleep_nanos) = times.queue_and_sleep_nanos(epoch_nanos, has_queue);
         let off = match has_queue {
-            true => Off { queue_nanos, sleep_nanos: off_nanos - queue_nanos, ..Off::default() },
-            false => Off { unmeasured_nanos: off_nanos, ..Off::default() },
+            true => Off { queue_nanos, sleep_nanos, ..Off::default() },
+            false => Off { unmeasured_nanos: sleep_nanos, ..Off::default() },
         };
         let gaps_nanos = self.off.unmeasured_nanos.saturating_sub(self.unmeasured_before);
         let last_gap_nanos = epoch_nanos.saturating_sub(self.seen_nanos);

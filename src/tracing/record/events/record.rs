@@ -84,14 +84,14 @@ impl PerfCore {
         let [span_id, related, ids, flags_and_counts] = ext.to_words();
         let words = [span_id, related, ids | thread.id_word(), flags_and_counts];
         let [_, _, ids, _] = words;
-        // The times of spans change hands only where a thread enters or leaves one.
+        // Times and allocations change hands only where a thread enters or leaves a span.
         let changes_hands = match event {
             PerfEvent::SpanNew => ext.flags & flags::ENTERED != 0,
             PerfEvent::SpanClose => false,
             _ => true,
         };
-        let is_on_processor = || !changes_hands || thread.switches.is_armed();
-        match ring.core.try_record_empty(is_on_processor, event as u16, span_id, related, ids, flags_and_counts) {
+        let has_nothing_to_report = || !changes_hands || thread.has_nothing_to_report();
+        match ring.core.try_record_empty(has_nothing_to_report, event as u16, span_id, related, ids, flags_and_counts) {
             Some(recorded) => self.show(ring, event, &PerfExt::from_words(words), recorded, &[]),
             None => return self.record_empty_slow(ring, event, span_id, related, ids, flags_and_counts),
         }

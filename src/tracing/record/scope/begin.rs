@@ -53,6 +53,9 @@ fn try_create(thread: &ThreadState, call_site_id: u32) -> Option<(u64, u64)> {
 #[inline(always)]
 pub(super) fn begin_with_fields(site: &'static MacroSite, thread: &ThreadState, values: &impl FieldValues) -> u64 {
     let Some((core, ring, call_site_id)) = try_prepare(site, thread) else { return begin_slow(site, thread, values) };
+    if !thread.allocations.is_none() {
+        return begin_slow(site, thread, values);
+    }
     let Some(epoch_nanos) = thread.try_now(ring) else { return begin_slow(site, thread, values) };
     let mut encoder = SmallEncoder::new(thread, &core.limits);
     let panicked = |fields: EncodedFields<'_>| begin_and_end(site, core, thread, fields);
@@ -94,6 +97,7 @@ pub(super) fn begin_slow(site: &'static MacroSite, thread: &ThreadState, values:
     }
     // This may record that the thread has started, so it comes before the fields, which take the time of this event.
     let Some(ring) = thread.ring_of(core) else { return 0 };
+    core.measure(thread, ring);
     let visit = |visitor: &mut dyn Visit| visit_values(values, metadata, visitor);
     core.encode_fields(thread, ring, NO_CALL_SITE, visit, |fields| match fields.has_panicked {
         // The panic goes on, so there will be no guard.

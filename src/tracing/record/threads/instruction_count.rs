@@ -7,8 +7,9 @@
 use crate::clock::instructions::InstructionCounter;
 use crate::sync::interrupted::Mark;
 use crate::sync::{AtomicUsize, Ordering, compiler_fence};
-use crate::tracing::record::threads::thread::{Counting, ThreadState};
+use crate::tracing::record::threads::thread::{self, Counting, ThreadState};
 use std::cell::{Cell, OnceCell};
+use std::marker::PhantomData;
 
 /// A source of instruction counts. A recorder puts the count of a thread into the events of its spans
 /// (`docs/ICOUNT.md`).
@@ -73,24 +74,25 @@ struct ThreadCount {
     skipped: Cell<u64>,
 }
 
-/// A pause of the thread's count. The count goes on when it is dropped.
+/// A pause of the thread's count, and of the counts of its allocations. They go on when it is dropped.
 pub(in crate::tracing::record) struct PausedCount {
     is_counting: bool,
+    // A pause belongs to one thread.
+    _not_send: PhantomData<*const ()>,
 }
 
 impl ThreadState {
     /// Pauses the count of the thread, if it has one. Each slow path begins with this.
     #[inline(always)]
     pub(in crate::tracing::record) fn pause_count(&self) -> PausedCount {
-        match self.counting.get() {
-            Counting::No => PausedCount { is_counting: false },
-            _ => self.pause_count_slow(),
-        }
+        self.allocations.pause();
+        let is_counting = self.counting.get() != Counting::No && self.pause_count_slow();
+        PausedCount { is_counting, _not_send: PhantomData }
     }
 
     #[cold]
     #[inline(never)]
-    fn pause_count_slow(&self) -> PausedCount {
+    fn pause_count_slow(&self) -> bool {
         let is_counting = COUNT.try_with(|count| {
             if self.counting.get() == Counting::Unknown {
                 // Opening a counter may allocate, and the allocator may record and come here, too; and a signal handler
@@ -114,7 +116,7 @@ impl ThreadState {
             }
             true
         });
-        PausedCount { is_counting: is_counting.unwrap_or(false) }
+        is_counting.unwrap_or(false)
     }
 
     /// Returns the instructions that the program has executed on this thread, without recording. Returns 0 if they are
@@ -134,6 +136,7 @@ impl Drop for PausedCount {
         if self.is_counting {
             resume();
         }
+        thread::with(|thread| thread.allocations.resume());
     }
 }
 

@@ -8,6 +8,7 @@ use crate::sync::locked_section::LockedSection;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::rings::shards::Assignment;
+use crate::tracing::record::threads::allocated::Allocations;
 use crate::tracing::record::threads::end_of_thread;
 use crate::tracing::record::threads::stack::{Popped, SpanEntry, SpanStack};
 use crate::tracing::record::threads::time::SwitchWord;
@@ -53,6 +54,8 @@ pub(in crate::tracing::record) struct ThreadState {
     /// Depth to which the formatting of values is nested at present. A value's `Debug` code may record an event,
     /// which formats other values.
     pub(in crate::tracing::record) formatting_depth: Cell<u32>,
+    /// What the thread has allocated and freed, if the program's allocator counts.
+    pub(in crate::tracing::record) allocations: Allocations,
 }
 
 thread_local! {
@@ -93,6 +96,7 @@ impl ThreadState {
             cached_rings: [const { OwnedWord::nothing() }; CACHED_RINGS],
             counting: Cell::new(Counting::Unknown),
             formatting_depth: Cell::new(0),
+            allocations: Allocations::new(),
             span_stack: SpanStack::new(),
             free_list: FreeList::new(),
         }

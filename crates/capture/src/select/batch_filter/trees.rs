@@ -257,12 +257,13 @@ impl SpanTrees {
                             yes | unknown == missing
                         })
             }
-            // Descriptions, ends and times of threads, and what says that something is missing.
+            // Descriptions, ends, times and allocations of threads, and what says that something is missing.
             PerfEvent::RecordError
             | PerfEvent::ThreadStarted
             | PerfEvent::ThreadEnded
             | PerfEvent::ThreadSwitched
             | PerfEvent::ThreadTime
+            | PerfEvent::Allocated
             | PerfEvent::CallSite => {
                 return true;
             }

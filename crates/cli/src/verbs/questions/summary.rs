@@ -27,8 +27,8 @@ use std::io::{self, Write};
 /// span at the same time, `busy` counts the time of each, so it may be more than `total`. If threads have measured it,
 /// `cpu` is the part of `busy` in which they ran, `queue` that in which they had no processor, and `sleep` that in which
 /// they waited for something. Captures of `eventring profile` have `cpu`, `runnable` and `blocked` instead: what the
-/// threads did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of single spans, to three digits. Spans that were
-/// open, or of which an end may be lost, are counted beside them.
+/// threads did in the spans, and in those around which they are; `self` without the latter. The percentiles are those of
+/// single spans, to three digits. Spans that were open, or of which an end may be lost, are counted beside them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Show what the spans of each name have allocated, if the program counts it (`eventring::alloc`)
+    #[arg(long)]
+    allocations: bool,
     #[command(flatten)]
     limit: LimitArgs,
     /// Exit with code 16 if events were lost, or their payloads; what was overwritten before is no loss
@@ -55,6 +58,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         args.limit.write_whole(&answer, "spans", limit::full_name)?;
     } else {
         write(&mut out, &summary, &saved)?;
+        if args.allocations {
+            write_allocations(&mut out, &summary)?;
+        }
         if let Some(chain) = &chain {
             write_chain(&mut out, chain)?;
         }
@@ -276,6 +282,50 @@ fn thread_times(spans: &[SpanSummary]) -> Option<NumberTable<6>> {
     }
     (!spans.is_empty()).then_some(table)
 }
+
+/// Writes what spans have allocated, those with the most bytes first.
+fn write_allocations(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+    writeln!(out)?;
+    let Some(outside) = &summary.allocated_outside else {
+        return writeln!(out, "{DIM}{NOT_COUNTED}{DIM:#}");
+    };
+    let named = |span: &SpanSummary| Some((full_name(&span.name, &span.target), span.count, span.allocated?));
+    let mut rows: Vec<_> = summary.spans.iter().filter_map(named).collect();
+    rows.sort_by(|(a, _, of_a), (b, _, of_b)| of_b.bytes.cmp(&of_a.bytes).then_with(|| a.cmp(b)));
+    rows.push(("(no span)".to_owned(), 0, *outside));
+    let is_live = rows.iter().any(|(_, _, allocated)| allocated.live_bytes.is_some());
+    let [live, peak] = ["live", "peak"].map(|head| if is_live { head } else { "" });
+    let heads = ["span", "allocations", "each", "bytes", "each", "frees", "freed", live, peak];
+    let mut table = NumberTable::new(heads).leaving_out(&[5, 6]);
+    for (name, count, allocated) in rows {
+        let each = |sum: u64| if count > 0 { sum as f64 / count as f64 } else { 0.0 };
+        let [of_each, bytes_of_each] = match count {
+            0 => ["–", "–"].map(str::to_owned),
+            _ => [format!("{:.1}", each(allocated.allocations)), bytes(each(allocated.bytes).round() as u64)],
+        };
+        let if_live = |number: Option<u64>| match number {
+            Some(number) => bytes(number),
+            None if is_live => "–".to_owned(),
+            None => String::new(),
+        };
+        let row = [
+            shown_name(&name),
+            grouped(allocated.allocations),
+            of_each,
+            bytes(allocated.bytes),
+            bytes_of_each,
+            grouped(allocated.frees),
+            bytes(allocated.freed_bytes),
+            if_live(allocated.live_bytes),
+            if_live(allocated.peak_bytes),
+        ];
+        table.row(row, PLAIN);
+    }
+    table.write(out, columns(&io::stdout()))
+}
+
+const NOT_COUNTED: &str = "no allocations were counted: build the program with eventring's feature `allocations`, and give \
+                           it the allocator eventring::alloc::Counted";
 
 /// Returns the name of a span, its number and its times.
 fn times(span: &SpanSummary) -> [String; 10] {

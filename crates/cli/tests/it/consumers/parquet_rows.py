@@ -73,13 +73,14 @@ def check(what, row, expected):
 
 SITE = ["name", "target", "level", "file", "line"]
 THREAD = ["thread", "thread_id", "tid"]
-SPENT = ["cpu_ns", "queue_ns", "sleep_ns", "unmeasured_ns"]
+MEASURED = ["cpu_ns", "queue_ns", "sleep_ns", "unmeasured_ns"]
+MEASURED += ["allocations", "allocated_bytes", "frees", "freed_bytes"]
 FIELDS = ["fields", "fields_cut", "missing_fields", "fields_problem"]
 SAMPLE = ["process", "time_ns", *THREAD, "span", "name", "value", "text"]
 COLUMNS = {
     "spans": ["process", "id", "parent", "trace_id", "span_id", "parent_span_id", *SITE, *THREAD]
     + ["start_ns", "end_ns", "duration_ns", "busy_ns", "instructions", "self_instructions"]
-    + SPENT
+    + MEASURED
     + ["scope", "ended_with_parent", "open", "end_lost", "last_seen_ns", "may_have_losses", "follows_from", *FIELDS],
     "logs": ["process", "time_ns", *THREAD, "span", *SITE, "message", "instructions", *FIELDS],
     "losses": ["process", "ring", "first_seqno", "count", "cause", "seen_ns"],
@@ -161,7 +162,7 @@ def check_span(what, row, line):
     same = ("id", "parent", "trace_id", "span_id", "parent_span_id", "start_ns", "end_ns", "duration_ns", "busy_ns", "open", "end_lost", "last_seen_ns")
     expected = {key: line[key] for key in same + ("may_have_losses", "follows_from", "process")}
     expected |= {"instructions": line.get("instructions"), "self_instructions": line.get("self_instructions")}
-    expected |= {name: line.get(name) for name in SPENT}
+    expected |= {name: line.get(name) for name in MEASURED}
     expected |= {name: line.get(name, False) for name in ("scope", "ended_with_parent")}
     expected |= site(line) if line["target"] is not None else dict.fromkeys(SITE)
     check(what, row, expected)

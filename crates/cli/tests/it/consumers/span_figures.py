@@ -21,6 +21,8 @@ COLUMNS = {
     "cpu_ns": "UBIGINT",
     "queue_ns": "UBIGINT",
     "sleep_ns": "UBIGINT",
+    "allocations": "UBIGINT",
+    "allocated_bytes": "UBIGINT",
     "slices": "STRUCT(thread STRUCT(id UBIGINT), start_ns UBIGINT, end_ns UBIGINT)[]",
 }
 # The self time of a span is its duration without the times in which a child existed. Times of children that overlap
@@ -61,6 +63,7 @@ QUERY = """
         sum(instructions)::UBIGINT AS instructions, sum(of_own)::UBIGINT AS self_instructions,
         min(instructions) AS min_instructions, max(instructions) AS max_instructions,
         sum(cpu_ns)::UBIGINT AS cpu_ns, sum(queue_ns)::UBIGINT AS queue_ns, sum(sleep_ns)::UBIGINT AS sleep_ns,
+        sum(allocations)::UBIGINT AS allocations, sum(allocated_bytes)::UBIGINT AS allocated_bytes,
         nullif(count(instructions), 0) AS counted_spans,
         bool_and(of_own IS NOT DISTINCT FROM self_instructions) AS own_agrees
     FROM spans JOIN self_times USING (process, id) JOIN self_instructions USING (process, id)

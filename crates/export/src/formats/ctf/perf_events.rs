@@ -2,6 +2,7 @@
 
 use super::members::{Members, declarations};
 use super::metadata::{Metadata, put_text};
+use crate::args::allocated_values;
 use crate::args::{ArgValue, Args};
 use eventring::schema::perf::PerfEvent;
 use eventring::tracing::{CallSite, Catalog, Fields, PerfContent, RawRecord, SpanId, is_log_record};
@@ -29,6 +30,7 @@ fn event_name(event: Option<PerfEvent>) -> Option<&'static str> {
         Some(PerfEvent::Marker) => "marker",
         Some(PerfEvent::ThreadSwitched) => "thread_switched",
         Some(PerfEvent::ThreadTime) => "thread_time",
+        Some(PerfEvent::Allocated) => "allocated",
         Some(PerfEvent::RecordError) => "not_recorded",
         None => "unknown",
         Some(PerfEvent::CallSite | PerfEvent::ThreadStarted | PerfEvent::ThreadEnded) => return None,
@@ -100,6 +102,10 @@ impl PerfEvents {
             }
             Some(PerfEvent::ThreadSwitched) => {}
             Some(PerfEvent::ThreadTime) => self.put_thread_time(record),
+            Some(PerfEvent::Allocated) => {
+                let values = record.allocated().map(|allocated| allocated_values(&allocated));
+                values.into_iter().flatten().for_each(|(name, count)| self.members.uint64(name, count));
+            }
             Some(_) => match catalog.known_call_site(record.ext.call_site_id) {
                 Some(call_site) => self.put_of_call_site(record, call_site, catalog),
                 None => self.put_of_call_site(record, &catalog.call_site(record.ext.call_site_id), catalog),

@@ -43,15 +43,24 @@ impl ThreadState {
     pub(in crate::tracing::record) fn try_now(&self, ring: &Recorder) -> Option<u64> {
         ring.core.try_now().filter(|_| self.switches.is_armed())
     }
+
+    /// Returns true if the thread has nothing to record before it enters or leaves a span: it has kept its processor, and
+    /// has allocated nothing.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn has_nothing_to_report(&self) -> bool {
+        self.switches.is_armed() && self.allocations.is_none()
+    }
 }
 
 impl PerfCore {
-    /// Records the thread's times, if the thread has left its processor since its last event.
+    /// Records the thread's times, if the thread has left its processor since its last event, and what it has allocated
+    /// since.
     #[inline(always)]
     pub(in crate::tracing::record) fn measure(&self, thread: &ThreadState, ring: &Recorder) {
         if !thread.switches.is_armed() {
             self.measure_slow(thread, ring);
         }
+        self.report_allocations(thread, ring);
     }
 
     /// Returns the time for an event of the thread, as [`ThreadState::try_now`] does, and first records the thread's

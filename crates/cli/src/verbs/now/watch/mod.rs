@@ -28,7 +28,7 @@ use crate::output::check_reader;
 use crate::output::json_line;
 use crate::text::format::{TimeFormat, grouped};
 use crate::text::paint::WARNING;
-use crate::text::perf::{is_description, is_thread_time};
+use crate::text::perf::{is_description, is_of_thread};
 use crate::text::silence::Silence;
 use eventring::reader::Gap;
 use eventring::recorder::Clock;
@@ -153,7 +153,7 @@ impl Args {
             |_| false
         } else if self.json {
             // A program that reads the lines needs the descriptions. The times of threads may be most of the events.
-            is_thread_time
+            is_of_thread
         } else {
             is_description
         }

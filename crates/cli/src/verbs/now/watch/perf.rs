@@ -1,11 +1,12 @@
 //! The events of perf rings as values.
 
-use crate::text::format::counted;
+use crate::text::format::{bytes, counted};
 use crate::text::perf::field_value;
 use eventring::schema::Value;
-use eventring::schema::perf::{Cut, ThreadTime, flags};
+use eventring::schema::perf::{Allocated, Cut, ThreadTime, flags};
 use eventring::tracing::{CallSite, Fields, FieldsProblem, PerfContent, PerfRecord, SpanId, Thread};
 use eventring_capture::numbers::time;
+use eventring_export::args::allocated_values;
 use std::borrow::Cow;
 
 /// Returns the record as a struct. The struct includes the thread and the span only if `whole` is true. (Lines for
@@ -61,6 +62,11 @@ pub(super) fn value(record: &PerfRecord, whole: bool) -> Value<'_> {
             }
         }
         PerfContent::ThreadTime { times: None, .. } => out.push(("problem", text("overwritten before it was read"))),
+        PerfContent::Allocated { allocated: Some(allocated), .. } => match whole {
+            true => out.extend(allocated_values(allocated).map(|(name, count)| (name, Value::Uint(count)))),
+            false => out.push(("message", Value::Text(allocated_words(allocated).into()))),
+        },
+        PerfContent::Allocated { allocated: None, .. } => out.push(("problem", text("overwritten before it was read"))),
         PerfContent::NotRecorded { error, .. } => {
             let error = error.as_ref().map_or(NOTHING, |error| Value::Text(Cow::Owned(error.to_string())));
             out.push(("error", error));
@@ -103,6 +109,17 @@ fn thread_time<'r>(out: &mut Vec<(&'r str, Value<'r>)>, times: &ThreadTime, queu
         ("major_faults", times.major_faults),
     ];
     out.extend(counts.map(|(name, count)| (name, Value::Uint(count.into()))));
+}
+
+/// Returns what a thread has allocated and freed, for people.
+fn allocated_words(allocated: &Allocated) -> String {
+    format!(
+        "{} of {}, {} of {}",
+        counted(allocated.allocations, "allocation", "allocations"),
+        bytes(allocated.bytes),
+        counted(allocated.frees, "free", "frees"),
+        bytes(allocated.freed_bytes),
+    )
 }
 
 fn text(text: &str) -> Value<'_> {
