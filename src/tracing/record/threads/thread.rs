@@ -177,7 +177,17 @@ impl ThreadState {
         }
     }
 
+    /// Returns the thread's id as [`Self::id_word`] does. The thread gets its id if it has none.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn own_id_word(&self) -> u64 {
+        if self.id_word() == 0 {
+            self.take_id();
+        }
+        self.id_word()
+    }
+
     /// Gives the thread its id if it has none.
+    #[cold]
     fn take_id(&self) {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word() == 0 {
