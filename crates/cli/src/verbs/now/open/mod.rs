@@ -1,6 +1,7 @@
 //! `eventring open`.
 
 mod json;
+mod locks;
 pub(crate) mod screen;
 mod shape;
 mod stacks;
