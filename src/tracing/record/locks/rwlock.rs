@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{self, LockResult, TryLockError, TryLockResult};
 
 /// A [`std::sync::RwLock`] with a name. It records who waits for it, and who holds it: a writer, or the reader that
-/// came last. Of other readers it knows nothing.
+/// came last and has not left. Of other readers it knows nothing.
 ///
 /// ```
 /// let prices = eventring::sync::RwLock::new("prices", vec![1250]);
@@ -15,7 +15,7 @@ use std::sync::{self, LockResult, TryLockError, TryLockResult};
 /// prices.write().unwrap()[0] = 990;
 /// ```
 pub struct RwLock<T: ?Sized> {
-    word: LockWord,
+    pub(super) word: LockWord,
     inner: sync::RwLock<T>,
 }
 

@@ -59,3 +59,14 @@ fn a_lock_of_parking_lot_is_given_up_when_the_time_is_over() {
     drop(guard);
     assert!(!lock.is_locked() && lock.try_lock_for(Duration::ZERO).is_some());
 }
+
+#[test]
+fn a_reader_that_has_left_is_not_taken_for_the_owner() {
+    let lock = RwLock::new("prices", 1);
+    let _first = lock.read().unwrap();
+    std::thread::scope(|scope| scope.spawn(|| drop(lock.read())).join().unwrap());
+    assert_eq!(lock.word.owner().thread, 0);
+    let other = lock.read().unwrap();
+    assert_ne!(lock.word.owner().thread, 0);
+    drop(other);
+}

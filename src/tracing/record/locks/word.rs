@@ -120,6 +120,12 @@ impl Turn<'_> {
         if self.0.held.load(Ordering::Relaxed) != 0 {
             wait::hide_holder(self.0);
         }
+        // Other readers may keep the lock, and then this one is not its owner any more. After a writer, the next owner
+        // leaves its own word.
+        let word = self.0.thread.load(Ordering::Relaxed);
+        if word as u8 == LockMode::Read as u8 && word >> 32 == thread::with(|thread| thread.id_word()) >> 32 {
+            self.0.thread.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Notes that the calling thread has the lock again.

@@ -111,7 +111,7 @@ impl Shop {
     /// Makes spans that wait for nothing, also one that is slow.
     fn waits_for_nothing(&self) {
         for kind in ["mutex", "read", "write", "parked"] {
-            for number in 0..10 {
+            for number in 0..60 {
                 info_span!("request", kind = "free").in_scope(|| {
                     self.takes(kind);
                     if number == 0 {
