@@ -16,23 +16,34 @@ use std::time::Instant;
 const BATCHES: usize = 2_000;
 const OPERATIONS: u32 = 4_000;
 
-/// A lock and unlock, in turns by both.
-type Turn<'a> = (&'a str, [&'a dyn Fn() -> f64; 2]);
+/// Locks at different places in their cache lines. Batches use them in turns.
+const PLACES: usize = 8;
+
+/// Lock and unlock: the one that is wrapped, and ours.
+type Turn<'a> = (&'a str, [&'a dyn Fn(usize) -> f64; 2]);
 
 fn main() {
     let recorder = PerfRecorder::builder().anonymous().build().expect("a recorder");
     PERF.install(recorder.clone()).expect("the first recorder");
-    let (ours, std) = (sync::Mutex::new("ours", 0_u64), std::sync::Mutex::new(0_u64));
-    let (ours_rw, std_rw) = (sync::RwLock::new("ours", 0_u64), std::sync::RwLock::new(0_u64));
-    let (ours_parked, parked) = (sync::parking_lot::Mutex::new("ours", 0_u64), parking_lot::Mutex::new(0_u64));
+    let std: Vec<_> = (0..PLACES).map(|_| std::sync::Mutex::new(0_u64)).collect();
+    let ours: Vec<_> = (0..PLACES).map(|_| sync::Mutex::new("ours", 0_u64)).collect();
+    let std_rw: Vec<_> = (0..PLACES).map(|_| std::sync::RwLock::new(0_u64)).collect();
+    let ours_rw: Vec<_> = (0..PLACES).map(|_| sync::RwLock::new("ours", 0_u64)).collect();
+    let parked: Vec<_> = (0..PLACES).map(|_| parking_lot::Mutex::new(0_u64)).collect();
+    let ours_parked: Vec<_> = (0..PLACES).map(|_| sync::parking_lot::Mutex::new("ours", 0_u64)).collect();
     let turns: [Turn<'_>; 4] = [
-        ("mutex", [&|| time(|| *std.lock().unwrap() += 1), &|| time(|| *ours.lock().unwrap() += 1)]),
+        ("mutex", [&|at| time(|| *std[at].lock().unwrap() += 1), &|at| time(|| *ours[at].lock().unwrap() += 1)]),
         (
             "read",
-            [&|| time(|| _ = black_box(*std_rw.read().unwrap())), &|| time(|| _ = black_box(*ours_rw.read().unwrap()))],
+            [&|at| time(|| _ = black_box(*std_rw[at].read().unwrap())), &|at| {
+                time(|| _ = black_box(*ours_rw[at].read().unwrap()))
+            }],
         ),
-        ("write", [&|| time(|| *std_rw.write().unwrap() += 1), &|| time(|| *ours_rw.write().unwrap() += 1)]),
-        ("parking_lot", [&|| time(|| *parked.lock() += 1), &|| time(|| *ours_parked.lock() += 1)]),
+        (
+            "write",
+            [&|at| time(|| *std_rw[at].write().unwrap() += 1), &|at| time(|| *ours_rw[at].write().unwrap() += 1)],
+        ),
+        ("parking_lot", [&|at| time(|| *parked[at].lock() += 1), &|at| time(|| *ours_parked[at].lock() += 1)]),
     ];
     println!(
         "{:12} {:>8} {:>8} {:>8}   (ns for a lock and unlock that nobody waits for)",
@@ -41,11 +52,12 @@ fn main() {
     tracing::subscriber::with_default(RecorderSubscriber::new(recorder), || {
         let _inside = tracing::info_span!("request").entered();
         for (name, turn) in turns {
-            let mut nanos = [Vec::new(), Vec::new()];
-            for _ in 0..BATCHES {
-                nanos.iter_mut().zip(turn).for_each(|(nanos, turn)| nanos.push(turn()));
+            let mut nanos = [(); 2].map(|()| [(); PLACES].map(|()| Vec::new()));
+            for batch in 0..BATCHES {
+                let at = batch % PLACES;
+                nanos.iter_mut().zip(turn).for_each(|(nanos, turn)| nanos[at].push(turn(at)));
             }
-            let [wrapped, ours] = nanos.map(fast);
+            let [wrapped, ours] = nanos.map(|nanos| nanos.map(fast).iter().sum::<f64>() / PLACES as f64);
             println!("{name:12} {wrapped:8.2} {ours:8.2} {:8.2}", ours - wrapped);
         }
         let event = || {

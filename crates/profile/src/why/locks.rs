@@ -3,7 +3,7 @@
 use super::collect::Slice;
 use crate::line::times::Times;
 use eventring::schema::perf::{FieldValue, PerfEvent};
-use eventring::tracing::{CallSite, Catalog, RawRecord, SpanId, ThreadKey};
+use eventring::tracing::{Catalog, RawRecord, SpanId, ThreadKey};
 use eventring_capture::numbers::{counted, time};
 use eventring_capture::recording::ReplayState;
 use schemars::JsonSchema;
@@ -40,9 +40,10 @@ pub(super) struct Lock {
     line: Option<u32>,
     /// `mutex`, `read`, `write` or `condition`.
     mode: String,
-    /// The name of the span that held it, or of the thread; of a condition, of who has notified it. Null if nobody knows
-    /// it.
+    /// The name of the span in which the holder took it; of a condition, of who has notified it. Null if nobody knows it.
     holder: Option<String>,
+    /// The name of the holder's thread.
+    holder_thread: Option<String>,
 }
 
 /// A wait of a thread.
@@ -70,7 +71,8 @@ impl Lock {
             (Some(file), Some(line)) => format!(" ({file}:{line})"),
             _ => String::new(),
         };
-        let long = match &self.holder {
+        let of_thread = || self.holder_thread.as_ref().map(|name| format!("thread `{name}`"));
+        let long = match self.holder.as_ref().map(|name| format!("`{name}`")).or_else(of_thread) {
             Some(holder) if what == "condition" => format!("notified by {holder}, {}", time(nanos)),
             Some(holder) => format!("held by {holder} for {}", time(nanos)),
             None => time(nanos),
@@ -113,9 +115,15 @@ impl LockWaits {
         let of_span = number("holder").and_then(SpanId::new).and_then(|id| self.span_name(process, id, state));
         let thread_id_of_holder = number("holder_thread").and_then(|id| u32::try_from(id).ok());
         let thread = thread_id_of_holder.and_then(|thread_id| state.tables.thread(ThreadKey { recorder, thread_id }));
-        let of_thread = thread.and_then(|thread| Some(format!("thread `{}`", thread.name.as_ref()?)));
         let mode = fields.get("mode").map(ToString::to_string).unwrap_or_default();
-        let lock = Arc::new(Lock::new(site, mode, of_span.map(|name| format!("`{name}`")).or(of_thread)));
+        let lock = Arc::new(Lock {
+            lock: site.name.clone(),
+            file: site.file.clone(),
+            line: site.line,
+            mode,
+            holder: of_span.map(|name| name.to_string()),
+            holder_thread: thread.and_then(|thread| thread.name.clone()),
+        });
         self.of_threads.entry(thread_id).or_default().push(LockWait { from_nanos, to_nanos, lock });
     }
 
@@ -183,8 +191,41 @@ impl LockWaits {
     }
 }
 
-impl Lock {
-    fn new(site: &CallSite, mode: String, holder: Option<String>) -> Self {
-        Self { lock: site.name.clone(), file: site.file.clone(), line: site.line, mode, holder }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(all: &[(u64, u64, &str)]) -> LockWaits {
+        let wait = |(from_nanos, to_nanos, name): &(u64, u64, &str)| {
+            let (lock, mode) = ((*name).to_owned(), "mutex".to_owned());
+            let (file, line, holder, holder_thread) = (Some("src/db.rs".to_owned()), Some(40), None, None);
+            let lock = Lock { lock, file, line, mode, holder, holder_thread }.into();
+            LockWait { from_nanos: *from_nanos, to_nanos: *to_nanos, lock }
+        };
+        LockWaits { of_threads: [(7, all.iter().map(wait).collect())].into(), ..LockWaits::default() }
+    }
+
+    #[test]
+    fn the_parts_of_a_time_add_up_to_it_and_no_wait_counts_twice() {
+        let waits = waits(&[(10, 20, "a"), (20, 30, "b"), (90, 120, "a")]);
+        for (from, to, named) in [(0, 100, 30), (15, 25, 10), (30, 90, 0), (100, 110, 10), (130, 140, 0)] {
+            let (mut of_locks, mut others) = (0, 0);
+            waits.divide(7, from, to, |nanos, lock| *if lock.is_some() { &mut of_locks } else { &mut others } += nanos);
+            assert_eq!((of_locks, of_locks + others), (named, to - from), "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn waits_for_a_lock_of_one_holder_are_one_line_and_who_held_it_is_said_if_it_is_known() {
+        let of = waits(&[(0, 1, "accounts")]).of_threads[&7][0].lock.clone();
+        assert_eq!(of.waited(1, 31_000_000), "lock `accounts` (src/db.rs:40), 31.0 ms");
+        let thread = Lock { holder_thread: Some("writer".into()), ..Lock::clone(&of) };
+        let text = "lock `accounts` (src/db.rs:40), held by thread `writer` for 31.0 ms in 3 waits";
+        assert_eq!(thread.waited(3, 31_000_000), text);
+        let notified = Lock { holder: Some("publish".into()), mode: "condition".into(), ..thread };
+        assert_eq!(
+            notified.waited(1, 31_000_000),
+            "condition `accounts` (src/db.rs:40), notified by `publish`, 31.0 ms"
+        );
     }
 }

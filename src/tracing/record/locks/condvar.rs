@@ -34,7 +34,7 @@ impl Condvar {
     #[track_caller]
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { word: LockWord::new(name), inner: sync::Condvar::new() }
+        Self { word: LockWord::new(name, false), inner: sync::Condvar::new() }
     }
 
     /// Frees the mutex, waits for a notification, and takes the mutex again. A wait may end without a notification.

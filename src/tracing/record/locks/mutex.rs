@@ -26,7 +26,7 @@ impl<T> Mutex<T> {
     #[track_caller]
     #[must_use]
     pub const fn new(name: &'static str, value: T) -> Self {
-        Self { word: LockWord::new(name), inner: sync::Mutex::new(value) }
+        Self { word: LockWord::new(name, false), inner: sync::Mutex::new(value) }
     }
 
     /// Returns the value.

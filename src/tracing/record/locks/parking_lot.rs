@@ -81,13 +81,13 @@ macro_rules! ways {
 
 /// Makes the methods of a lock that take nothing.
 macro_rules! lock {
-    ($lock:ident) => {
+    ($lock:ident, $has_readers:literal) => {
         impl<T> $lock<T> {
             /// Makes a lock. Readers show the name, and the file and line of this call.
             #[track_caller]
             #[must_use]
             pub const fn new(name: &'static str, value: T) -> Self {
-                Self { word: LockWord::new(name), inner: inner::$lock::new(value) }
+                Self { word: LockWord::new(name, $has_readers), inner: inner::$lock::new(value) }
             }
 
             /// Returns the value.
@@ -116,8 +116,8 @@ macro_rules! lock {
     };
 }
 
-lock!(Mutex);
-lock!(RwLock);
+lock!(Mutex, false);
+lock!(RwLock, true);
 
 impl<T: ?Sized> Mutex<T> {
     ways! { Mutex, MutexGuard:
@@ -154,7 +154,7 @@ impl Condvar {
     #[track_caller]
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { word: LockWord::new(name), inner: inner::Condvar::new() }
+        Self { word: LockWord::new(name, false), inner: inner::Condvar::new() }
     }
 
     /// Frees the mutex, waits for a notification, and takes the mutex again.

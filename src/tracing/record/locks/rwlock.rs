@@ -24,7 +24,7 @@ impl<T> RwLock<T> {
     #[track_caller]
     #[must_use]
     pub const fn new(name: &'static str, value: T) -> Self {
-        Self { word: LockWord::new(name), inner: sync::RwLock::new(value) }
+        Self { word: LockWord::new(name, true), inner: sync::RwLock::new(value) }
     }
 
     /// Returns the value.

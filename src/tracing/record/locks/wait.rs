@@ -78,9 +78,12 @@ fn now_nanos(core: &PerfCore) -> u64 {
 }
 
 /// Shows that the calling thread holds the lock, for which others wait.
+///
+/// It never unwinds, so that the path of a lock that is free is small.
+#[allow(improper_ctypes_definitions, reason = "only Rust calls it")]
 #[cold]
 #[inline(never)]
-pub(super) fn show_holder(lock: &LockWord, mode: LockMode) {
+pub(super) extern "C" fn show_holder(lock: &LockWord, mode: LockMode) {
     let Some(core) = recorder().filter(|_| mode != LockMode::Condition) else { return };
     let (guard, epoch_nanos) = (next_guard(), now_nanos(core));
     if let Some(now) = &core.now {
@@ -182,7 +185,7 @@ impl<'l> Waiting<'l> {
 
 /// Records as many waits for a lock as are asked for, without their cells: for benchmarks.
 pub fn record_waits(name: &'static str, count: u64) {
-    let lock = LockWord::new(name);
+    let lock = LockWord::new(name, false);
     let Some(core) = recorder() else { return };
     lock.site_id();
     let mut nanos = now_nanos(core);

@@ -12,21 +12,26 @@ use std::sync::atomic::AtomicU32;
 ///
 /// The words of the owner are for messages only. They are stored after the lock was got, so for some nanoseconds they
 /// are those of the owner before. In a deadlock nobody gets a lock, so they are right.
+///
+/// What each lock and unlock uses comes last, next to the lock that is wrapped: often in the same cache line.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct LockWord {
     pub(super) name: &'static str,
     pub(super) place: &'static Location<'static>,
-    /// The span in which the lock was taken last.
-    span: AtomicU64,
-    /// The thread that has taken it last, as in extension word 2 of an event, and in the low bits how.
-    thread: AtomicU64,
-    /// The number of the cell that says who holds the lock; 0 if there is none.
-    pub(super) held: AtomicU64,
     /// The number of the lock, and the id of its call site; both 0 until the first wait.
     pub(super) number: AtomicU64,
     pub(super) site: AtomicU32,
     /// How many threads wait for it.
     pub(super) waiters: AtomicU32,
+    /// The number of the cell that says who holds the lock; 0 if there is none.
+    pub(super) held: AtomicU64,
+    /// Not 0 if the lock has readers.
+    has_readers: u64,
+    /// The span in which the lock was taken last.
+    span: AtomicU64,
+    /// The thread that has taken it last, as in extension word 2 of an event, and in the low bits how.
+    thread: AtomicU64,
 }
 
 /// Who has taken a lock last.
@@ -40,10 +45,11 @@ pub(super) struct Owner {
 
 impl LockWord {
     #[track_caller]
-    pub(super) const fn new(name: &'static str) -> Self {
+    pub(super) const fn new(name: &'static str, has_readers: bool) -> Self {
         Self {
             name,
             place: Location::caller(),
+            has_readers: has_readers as u64,
             span: AtomicU64::new(0),
             thread: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -117,14 +123,8 @@ impl Turn<'_> {
     /// Notes that the lock is about to be free.
     #[inline(always)]
     pub(super) fn release(&self) {
-        if self.0.held.load(Ordering::Relaxed) != 0 {
-            wait::hide_holder(self.0);
-        }
-        // Other readers may keep the lock, and then this one is not its owner any more. After a writer, the next owner
-        // leaves its own word.
-        let word = self.0.thread.load(Ordering::Relaxed);
-        if word as u8 == LockMode::Read as u8 && word >> 32 == thread::with(|thread| thread.id_word()) >> 32 {
-            self.0.thread.store(0, Ordering::Relaxed);
+        if self.0.held.load(Ordering::Relaxed) | self.0.has_readers != 0 {
+            release_slow(self.0);
         }
     }
 
@@ -132,6 +132,22 @@ impl Turn<'_> {
     #[cfg(feature = "parking_lot")]
     pub(super) fn retake(&self, mode: LockMode) {
         std::mem::forget(self.0.taken(mode));
+    }
+}
+
+/// Does what a release does beside freeing the lock. It never unwinds, so that the drop of a guard is small enough to be
+/// inlined.
+#[allow(improper_ctypes_definitions, reason = "only Rust calls it")]
+#[inline(never)]
+extern "C" fn release_slow(lock: &LockWord) {
+    if lock.held.load(Ordering::Relaxed) != 0 {
+        wait::hide_holder(lock);
+    }
+    // Other readers may keep the lock, and then this one is not its owner any more. After a writer, the next owner leaves
+    // its own word.
+    let word = lock.thread.load(Ordering::Relaxed);
+    if word as u8 == LockMode::Read as u8 && word >> 32 == thread::with(|thread| thread.id_word()) >> 32 {
+        lock.thread.store(0, Ordering::Relaxed);
     }
 }
 

@@ -150,7 +150,7 @@ fn names_each_lock(names: &[&Path], took: &[u64], kept: &str) {
         let [found] = &span["locks"].list()[..] else { panic!("{kept}, {kind}: {span:#}") };
         let nanos = found["ns"].number();
         assert!(nanos.abs_diff(*took) <= took / 10, "{kept}, {kind}: {nanos} of {took}: {span:#}");
-        assert_eq!((found["holder"].text(), found["count"].number()), ("`flush`", 1), "{kept}, {kind}: {span:#}");
+        assert_eq!((found["holder"].text(), found["count"].number()), ("flush", 1), "{kept}, {kind}: {span:#}");
         assert!(found["file"].text().ends_with("waits.rs") && found["line"].number() > 10, "{span:#}");
         // It is a part of the time that the span was blocked, and is not counted twice.
         let blocked = span["shares"]["blocked"].as_f64().unwrap();
