@@ -10,7 +10,7 @@
 //! accounts.lock().unwrap()[0] -= 10;
 //! ```
 //!
-//! A lock that is free costs two stores more than that of std. A wait is recorded to the recorder in
+//! A lock that is free costs two stores more than the one that is wrapped. A wait is recorded to the recorder in
 //! [`PERF`](crate::tracing::PERF) when it ends, as a log record of the target `eventring::sync` and the level INFO that
 //! no filter leaves out. Without a recorder, the locks record nothing.
 //!
@@ -31,10 +31,10 @@ pub(crate) mod interrupted;
 pub(crate) mod locked_section;
 pub(crate) mod segmented;
 
-#[cfg(all(feature = "parking_lot", not(any(loom, shuttle))))]
-pub use crate::tracing::record::locks::parking_lot;
-#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
-pub use crate::tracing::record::locks::{Condvar, Guard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+#[cfg(not(any(loom, shuttle)))]
+mod locks;
+#[cfg(not(any(loom, shuttle)))]
+pub use locks::*;
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};

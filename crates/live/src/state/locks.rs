@@ -1,9 +1,9 @@
 //! The threads that wait for locks of `eventring::sync`, and deadlocks.
 
-use crate::core::tabled::Tabled;
+use crate::core::tabled::TabledLocks;
 use crate::state::LiveState;
 use eventring::now::LockCell;
-use eventring::tracing::{CallSite, Thread};
+use eventring::tracing::{CallSite, SpanId, Thread};
 use eventring_tasks::thread_waits;
 use std::sync::Arc;
 
@@ -51,13 +51,14 @@ pub struct LockUser<'s> {
 }
 
 impl<'s> LiveState<'s> {
-    /// Returns the threads that wait for locks of `eventring::sync`, as far as tables of the present are read
-    /// ([`Live::of_present`](crate::Live::of_present), [`Live::of_captured_present`](crate::Live::of_captured_present)).
+    /// Returns the threads that wait for locks of `eventring::sync`, as tables of the present show them at the end of a
+    /// capture, in [`Live::of_present`](crate::Live::of_present), or when
+    /// [`Live::look_at_locks`](crate::Live::look_at_locks) was called last.
     #[must_use]
     pub fn thread_locks(&self) -> ThreadLocks<'s> {
         let mut all = ThreadLocks::default();
-        for of in self.core.tabled.iter().flatten() {
-            let (found, before) = (thread_waits(of.spans.locks()), all.waits.len());
+        for of in &self.core.locks {
+            let (found, before) = (thread_waits(&of.cells), all.waits.len());
             all.waits.extend(found.waits.iter().map(|(wait, holder)| self.wait(of, wait, holder.as_ref())));
             let placed = |cycle: Vec<usize>| cycle.into_iter().map(|at| before + at).collect();
             all.deadlocks.extend(found.deadlocks.into_iter().map(placed));
@@ -65,15 +66,12 @@ impl<'s> LiveState<'s> {
         all
     }
 
-    fn wait(&self, of: &'s Tabled, wait: &LockCell, holder: Option<&LockCell>) -> WaitForLock<'s> {
-        let catalog = of.catalog(self.replayed.tables);
-        let user = |cell: &LockCell| {
-            let span = of.spans.place_of(cell.span).map(|at| &of.spans.spans()[at]);
-            LockUser {
-                thread: catalog.thread(cell.thread),
-                span: cell.span,
-                span_site: span.and_then(|span| of.call_site(span, self.replayed.tables)),
-            }
+    fn wait(&self, of: &TabledLocks, wait: &LockCell, holder: Option<&LockCell>) -> WaitForLock<'s> {
+        let catalog = &self.replayed.tables.catalogs[of.catalog];
+        let user = |cell: &LockCell| LockUser {
+            thread: catalog.thread(cell.thread),
+            span: cell.span,
+            span_site: self.site_of_open(of.process, cell.span),
         };
         let now_nanos = self.core.processes[of.process].now_nanos(self.now_epoch_nanos());
         WaitForLock {
@@ -85,5 +83,15 @@ impl<'s> LiveState<'s> {
             waiter: user(wait),
             holder: holder.map(user),
         }
+    }
+
+    /// Returns the call site of a span, if the span is open.
+    fn site_of_open(&self, process: usize, id: u64) -> Option<&'s CallSite> {
+        if self.core.tabled.is_none() {
+            return self.replayed.span(process, SpanId::new(id)?)?.call_site.as_deref();
+        }
+        let of_process = self.core.tabled.iter().flatten().filter(|of| of.process == process);
+        let mut found = of_process.filter_map(|of| Some((of, &of.spans.spans()[of.spans.place_of(id)?])));
+        found.next().and_then(|(of, span)| of.call_site(span, self.replayed.tables))
     }
 }

@@ -58,9 +58,10 @@ impl LockWord {
         }
     }
 
-    /// Puts a cell in the place of the one that says who holds the lock, and frees that one.
+    /// Puts a cell, which has its words, in the place of the one that says who holds the lock, and frees that one.
     fn replace_held(&self, core: &PerfCore, guard: u64, epoch_nanos: u64) {
-        let old = self.held.swap(guard, Ordering::Relaxed);
+        // Release for the new cell, and acquire for the old one: who frees a cell sees its words.
+        let old = self.held.swap(guard, Ordering::AcqRel);
         if let Some(now) = core.now.as_ref().filter(|_| old != 0) {
             now.free_lock(old, epoch_nanos);
         }
@@ -142,20 +143,27 @@ impl<'l> Waiting<'l> {
             now.set_lock(&cell);
         }
         // Last: who has got the lock just now has left its word meanwhile, or sees that somebody waits.
-        waiting.holder = lock.owner();
         if mode != LockMode::Condition {
-            waiting.show_other();
+            waiting.holder = waiting.show_other();
         }
         Some(waiting)
     }
 
-    /// Shows who holds the lock, if nobody has done so. The time is that at which it was certainly held.
-    fn show_other(&self) {
-        let (lock, guard) = (self.lock, next_guard());
-        let Some(now) = self.core.now.as_ref().filter(|_| self.holder.thread != 0) else { return };
-        if lock.held.compare_exchange(0, guard, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            now.set_lock(&lock.held_cell(guard, self.holder, self.begun_nanos));
-        }
+    /// Shows who holds the lock, and returns it. The time is that at which it was certainly held.
+    ///
+    /// The holder may free the lock meanwhile. Then the cell is wrong until somebody else gets the lock, which this
+    /// thread waits for.
+    fn show_other(&self) -> Owner {
+        let Self { lock, core, begun_nanos, .. } = *self;
+        let seen = lock.held.load(Ordering::Relaxed);
+        let holder = lock.owner();
+        let Some(now) = core.now.as_ref().filter(|_| holder.thread != 0) else { return holder };
+        let guard = next_guard();
+        now.set_lock(&lock.held_cell(guard, holder, begun_nanos));
+        // As in `replace_held`. If the holder has changed since, it has said so itself.
+        let replaced = lock.held.compare_exchange(seen, guard, Ordering::AcqRel, Ordering::Relaxed);
+        now.free_lock(if replaced.is_ok() { seen } else { guard }, begun_nanos);
+        holder
     }
 
     /// Ends the wait: the thread has the lock, or has given it up.
