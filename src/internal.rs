@@ -26,6 +26,8 @@ pub use crate::schema::{
     schema_text::schema::schema_text_hash,
 };
 #[cfg(feature = "tracing")]
+pub use crate::tracing::record::locks::record_waits;
+#[cfg(feature = "tracing")]
 pub use crate::tracing::record::perf_recorder::replayed::{ReplayedRecorder, ring_with_tables};
 
 /// The offsets of the bytes of a ring file.

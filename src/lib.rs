@@ -66,6 +66,7 @@
 //! | `tracing` | spans and log records of `tracing` | yes |
 //! | `thread-time` | how long the threads of spans ran, could have run, and slept | yes |
 //! | `allocations` | what each span allocates: [`alloc`] | no |
+//! | `parking_lot` | the locks of [`sync`] over those of parking_lot | no |
 //! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
 //! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |
 //! | `otel-context` | the trace and span of each thread are published for profilers of OpenTelemetry | no |
@@ -141,7 +142,7 @@ pub mod schema;
 #[allow(unsafe_code, reason = "one of the modules that ARCHITECTURE names for it")]
 mod shm;
 mod span_slab;
-mod sync;
+pub mod sync;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 

@@ -28,6 +28,12 @@ pub fn current_span_id() -> u64 {
     span_id
 }
 
+/// Returns the same as [`current_span_id`], or the id of a span that is closed. It costs one load.
+#[inline(always)]
+pub(crate) fn current_span_word() -> u64 {
+    CURRENT_SPAN.get()
+}
+
 /// Sets the id of the span that the calling thread is in. An id of 0 means that the thread is in no span. The span may
 /// close without another call.
 #[inline(always)]

@@ -7,9 +7,10 @@
 //! | 0 | 63 | the cell is being written |
 //! | 1 | | number of the lock |
 //! | 2 | | time at which the wait, the holding or the free state began, nanoseconds since the epoch |
-//! | 3 | 0–31 | mode: 1 mutex, 2 read, 3 write |
+//! | 3 | 0–31 | mode: 1 mutex, 2 read, 3 write, 4 condition |
 //! | 3 | 32–63 | id of the thread that began the wait, or got the lock |
 //! | 4 | | span id of the task that this thread polled; without a task, of the innermost span in which the thread was, or 0 |
+//! | 5 | 0–31 | call site of a lock of threads (`eventring::sync`), whose name is that of the lock; 0 for a lock of tasks |
 
 use crate::layout::now::{CELL_WORDS, LOCK_CELLS, LOCK_WINDOW};
 use crate::ring::mutation::{self, Mutation};
@@ -43,6 +44,8 @@ pub struct LockCell {
     pub thread: u32,
     /// The span id of the task that this thread polled; without one, of the innermost span in which it was, or 0.
     pub span: u64,
+    /// The id of the call site of a lock of threads. 0 for a lock of tasks.
+    pub site: u32,
 }
 
 /// How a lock is held or waited for.
@@ -57,6 +60,8 @@ pub(crate) enum LockMode {
     Read = 2,
     /// For writing, alone.
     Write = 3,
+    /// A condition variable, which nobody holds.
+    Condition = 4,
 }
 
 impl LockMode {
@@ -66,7 +71,30 @@ impl LockMode {
             "mutex" => Self::Mutex,
             "read" => Self::Read,
             "write" => Self::Write,
+            "condition" => Self::Condition,
             _ => Self::Unknown,
+        }
+    }
+
+    /// Returns the mode with this number.
+    pub(crate) fn from_code(code: u32) -> Self {
+        match code {
+            1 => Self::Mutex,
+            2 => Self::Read,
+            3 => Self::Write,
+            4 => Self::Condition,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Returns the name in events; empty for a mode that is not known.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "",
+            Self::Mutex => "mutex",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Condition => "condition",
         }
     }
 }
@@ -103,7 +131,8 @@ pub(super) fn set(memory: &impl LockCells, of: &LockCell) -> bool {
     if !mutation::active(Mutation::MissingWriterFence) {
         fence(Ordering::Release);
     }
-    let words = [of.lock, of.since_epoch_nanos, of.mode as u64 | u64::from(of.thread) << 32, of.span];
+    let who = of.mode as u64 | u64::from(of.thread) << 32;
+    let words = [of.lock, of.since_epoch_nanos, who, of.span, of.site.into()];
     cell[1..].iter().zip(words).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     // Release, pairs with the acquire in `read`.
     let order = if mutation::active(Mutation::RelaxedCommit) { Ordering::Relaxed } else { Ordering::Release };
@@ -148,15 +177,10 @@ fn try_read(cell: &Cell) -> Option<Option<[u64; CELL_WORDS]>> {
 }
 
 impl LockCell {
-    /// Returns how the lock is held or waited for: `mutex`, `read` or `write`; empty if that is not known.
+    /// Returns how the lock is held or waited for: `mutex`, `read`, `write` or `condition`; empty if that is not known.
     #[must_use]
     pub fn mode(&self) -> &'static str {
-        match self.mode {
-            LockMode::Unknown => "",
-            LockMode::Mutex => "mutex",
-            LockMode::Read => "read",
-            LockMode::Write => "write",
-        }
+        self.mode.name()
     }
 
     /// Returns true if the lock is waited for.
@@ -172,14 +196,10 @@ impl LockCell {
             is_held: words[0] & HELD != 0,
             lock: words[1],
             since_epoch_nanos: words[2],
-            mode: match words[3] as u32 {
-                1 => LockMode::Mutex,
-                2 => LockMode::Read,
-                3 => LockMode::Write,
-                _ => LockMode::Unknown,
-            },
+            mode: LockMode::from_code(words[3] as u32),
             thread: (words[3] >> 32) as u32,
             span: words[4],
+            site: words[5] as u32,
         }
     }
 }

@@ -72,7 +72,16 @@ impl LockCells for Window {
 
 fn guard(number: u64) -> LockCell {
     let thread = number as u32;
-    let of = LockCell { guard: number, is_held: true, lock: number + 1, since_epoch_nanos: number + 2, mode: LockMode::Mutex, thread, span: number + 3 };
+    let of = LockCell {
+        guard: number,
+        is_held: true,
+        lock: number + 1,
+        since_epoch_nanos: number + 2,
+        mode: LockMode::Mutex,
+        thread,
+        span: number + 3,
+        site: thread + 4,
+    };
     LockCell { is_held: number > 1, ..of }
 }
 

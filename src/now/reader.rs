@@ -106,7 +106,7 @@ impl NowReader {
             words[5] += 1;
             words.extend(cell);
         }
-        for cell in self.locks() {
+        for cell in self.lock_words() {
             words[6] += 1;
             words.extend(cell);
         }
@@ -121,7 +121,7 @@ impl NowReader {
 
     /// Returns the lock cells of one moment: what is held and waited for in some order may look like a deadlock that
     /// never was. Cells that tell of a dropped guard are left out, but for the last one of each lock that is waited for.
-    fn locks(&self) -> Vec<[u64; CELL_WORDS]> {
+    fn lock_words(&self) -> Vec<[u64; CELL_WORDS]> {
         let cells = self.cells(header::LOCK_CELLS, layout::LOCK_CELLS);
         let read = || -> Vec<_> { (0..cells).filter_map(|index| lock_cell::read(self.memory.lock(index))).collect() };
         let mut words = read();
@@ -152,9 +152,15 @@ impl NowReader {
         let mut present = Present { untabled: self.untabled(), threads: self.threads(), ..Present::default() };
         self.for_each_span(|span| present.spans.push(span));
         present.tasks = present.spans.iter().filter_map(|span| self.task_of(span.id)).collect();
-        present.locks = self.locks().iter().map(LockCell::of_words).collect();
+        present.locks = self.locks();
         present.complete();
         present
+    }
+
+    /// Returns the waits for locks and the guards, as [`Present::locks`] has them, in no order.
+    #[must_use]
+    pub fn locks(&self) -> Vec<LockCell> {
+        self.lock_words().iter().map(LockCell::of_words).collect()
     }
 
     /// Returns the threads that have recorded, as [`Present::threads`] has them.

@@ -67,13 +67,16 @@ pub use tracing_core::Level;
 pub use filter::filter::{FilterError, TargetFilter};
 pub use filter::filter_handle::FilterHandle;
 pub use filter::filter_override::FilterOverride;
+pub use read::RawRecord;
 pub use read::RingLosses;
 pub use read::{
     CallSite, Catalog, CatalogLosses, Field, Fields, FieldsProblem, OpenSlice, PerfContent, PerfItem, PerfReader,
     PerfRecord, PerfSource, Span, SpanChange, SpanInstructions, SpanReplay, SpanSlice, SpanTree, Thread, ThreadKey,
     TimeOnThread, TimeSpent, TypedEvent, decode_record,
 };
-pub use read::{GRACE_NANOS, IdMap, RawRecord, SpanStep, TakenSlice, is_log_record};
+// For this project's own crates.
+#[doc(hidden)]
+pub use read::{GRACE_NANOS, IdMap, SpanStep, TakenSlice, is_log_record};
 pub use record::counter::{Counter, CounterValue, Marker};
 pub use record::fields::args::LogValue;
 pub use record::fields::values::RecordedValue;

@@ -80,6 +80,7 @@ pub use eventring_tasks::TaskState;
 pub use observation::{ClosedSpan, Observation, ProgramEnd, SeenEvent, SeenLoss, SeenMark, SeenRecord};
 pub use options::LiveOptions;
 pub use state::LiveState;
+pub use state::locks::{LockUser, ThreadLocks, WaitForLock};
 #[doc(hidden)]
 pub use state::open::OpenFields;
 #[doc(hidden)]

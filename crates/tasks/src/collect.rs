@@ -170,7 +170,7 @@ impl ReplayConsumer for Collector {
         for id in unwakeable.filter_map(|task| SpanId::new(task.id)) {
             self.tallies.get_mut(process, id).into_iter().for_each(|task| task.is_unwakeable = true);
         }
-        let guards = present.locks.iter().map(|lock| lock.guard);
+        let guards = present.locks.iter().filter(|lock| lock.site == 0).map(|lock| lock.guard);
         self.locks.get_mut(&process).into_iter().for_each(|locks| locks.look(guards.clone(), epoch_nanos));
     }
 

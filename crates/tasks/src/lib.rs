@@ -25,6 +25,7 @@
 //! | `collect` | the effect of each event on the tasks' counts and locks |
 //! | `latency` | times from wake to poll, counted in bounded memory |
 //! | `locks` | which tasks wait for and hold which locks, and cycles of tasks |
+//! | `thread_locks` | the same of threads |
 //! | `place` | the place where a task waits: its innermost open span |
 //! | `present` | the tasks that tables of the present show at the end |
 //! | `finished` | the tasks that have ended: some are kept, and all are counted |
@@ -47,6 +48,7 @@ mod present;
 mod question;
 mod seen;
 mod task;
+mod thread_locks;
 
 pub use answer::{Answer, Counts, LockWait, TaskView, WokenBy};
 #[doc(hidden)]
@@ -55,6 +57,7 @@ pub use open::{OpenTask, OpenTasks, TaskChange, TaskEvent};
 pub use phase::{Phase, TaskState};
 pub use question::{Order, Question};
 pub use seen::{TARGET, is_task};
+pub use thread_locks::{ThreadWaits, thread_waits};
 
 use eventring_capture::recording::{CaptureRecording, replay_capture};
 use eventring_capture::{CaptureError, CaptureFile};

@@ -4,7 +4,7 @@
 //! continues in this run.
 
 use super::cursor::{CursorId, PayloadCursor};
-use crate::sync::Mutex;
+use crate::sync::PlainMutex as Mutex;
 use crate::sync::locked_section::LockedSection;
 use crate::sync::segmented::SegmentedArray;
 use crossbeam_utils::CachePadded;

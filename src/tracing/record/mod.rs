@@ -12,6 +12,7 @@
 //! | `threads/` | the ring of each thread |
 //! | `caller` | the context of an open span: stored, and written into headers |
 //! | `otel/` | the trace and span of each thread, published for profilers |
+//! | `locks/` | the locks of [`crate::sync`] |
 //! | `counter`, `trigger` | samples, marks, triggers |
 
 #[cfg(feature = "context")]
@@ -22,6 +23,7 @@ mod events;
 pub(super) mod fields;
 pub(super) mod init;
 pub(super) mod layer;
+pub(crate) mod locks;
 pub(super) mod log;
 mod macro_filter;
 pub(super) mod macro_sites;

@@ -3,13 +3,13 @@
 //! this point.
 
 #[cfg(loom)]
+pub(crate) use loom::sync::Mutex;
+#[cfg(loom)]
 use loom::{sync::atomic as checked, thread_local};
 #[cfg(shuttle)]
-use shuttle::{sync::atomic as checked, thread_local};
-#[cfg(loom)]
-pub(crate) use loom::sync::Mutex;
-#[cfg(shuttle)]
 pub(crate) use shuttle::sync::Mutex;
+#[cfg(shuttle)]
+use shuttle::{sync::atomic as checked, thread_local};
 use std::cell::RefCell;
 
 pub(crate) use checked::Ordering;

@@ -6,7 +6,7 @@ use super::rings::{NewRing, RecordedProgram, ShardOrigin};
 use super::tabled::TabledSpans;
 use super::tables::RecordingTables;
 use crate::engine::fields_in_rings::FieldsInRings;
-use eventring::now::{NowReader, Present};
+use eventring::now::{LockCell, NowReader, Present};
 use eventring::reader::{Descriptor, Reader, ReaderError, RingItem, RingSet, Seek, SetRing, WriterInfo};
 use eventring::schema::EventType as _;
 use eventring::schema::perf::{PerfEvent, PerfExt};
@@ -140,17 +140,33 @@ impl RingEntries {
     /// the epoch). Returns `None` if the recorder has no tables.
     #[must_use]
     pub fn open_spans(&mut self, recorder: u32, max: usize) -> Option<(TabledSpans, u64)> {
+        let now = self.tables_of(recorder)?;
+        let last_nanos = self.last_nanos(recorder);
+        let spans = TabledSpans::of_rings(&now, FieldsInRings::new(self.shards(recorder)), max);
+        self.learn_call_sites(recorder)?;
+        Some((spans, last_nanos))
+    }
+
+    /// Returns the waits for locks and the guards that the tables of a recorder show. Returns `None` if it has none.
+    pub fn locks(&mut self, recorder: u32) -> Option<Vec<LockCell>> {
+        let locks = self.tables_of(recorder)?.locks();
+        self.learn_call_sites(recorder)?;
+        Some(locks)
+    }
+
+    fn tables_of(&mut self, recorder: u32) -> Option<Arc<NowReader>> {
         let rings = self.set.rings();
         if let Entry::Vacant(new) = self.now.entry(recorder) {
             new.insert(NowReader::open_beside(rings.get(recorder as usize)?.reader()?).ok()??.into());
         }
-        let now = self.now.get(&recorder)?.clone();
-        let last_nanos = self.last_nanos(recorder);
-        let spans = TabledSpans::of_rings(&now, FieldsInRings::new(self.shards(recorder)), max);
-        // The call site of a span comes into its table before the span comes into its cell.
+        self.now.get(&recorder).cloned()
+    }
+
+    /// Reads the call sites of what cells show: a call site comes into its table before it comes into a cell.
+    fn learn_call_sites(&mut self, recorder: u32) -> Option<()> {
         let index = self.tables.rings.origin(recorder).shard?.recorder_index;
         learn(&mut self.tables.catalogs[index], recorder, self.set.rings());
-        Some((spans, last_nanos))
+        Some(())
     }
 
     /// Returns the records that show what was found in the tables of a recorder.

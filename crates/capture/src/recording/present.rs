@@ -78,7 +78,9 @@ pub(super) fn present_records(present: &Present, catalog: &Catalog) -> Vec<Prese
         span_records(span, task, present, &mut records);
         task.into_iter().for_each(|task| task_records(task, &sites, &mut records));
     }
-    present.locks.iter().for_each(|lock| records.extend(sites.lock_records(lock)));
+    // Those of threads are no locks of tasks.
+    let of_tasks = present.locks.iter().filter(|lock| lock.site == 0);
+    of_tasks.for_each(|lock| records.extend(sites.lock_records(lock)));
     // What the same moment has shown stays in the order of the rows.
     records.sort_by_key(|record| record.descriptor.record_epoch_nanos);
     records

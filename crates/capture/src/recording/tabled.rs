@@ -4,7 +4,7 @@
 use super::present;
 use crate::engine::fields_in_rings::FieldsInRings;
 use eventring::internal::{span_index, whole_thread_ids};
-use eventring::now::{NowReader, Presence, Present, SpanCell, TaskCell};
+use eventring::now::{LockCell, NowReader, Presence, Present, SpanCell, TaskCell};
 use eventring::tracing::SpanId;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -40,6 +40,7 @@ pub struct TabledSpans {
     entered: Vec<(u32, u64, u64)>,
     last_epoch_nanos: u64,
     left_out: u64,
+    locks: Vec<LockCell>,
     more: More,
 }
 
@@ -103,7 +104,8 @@ impl TabledSpans {
         cells.entered.extend(rest.entered);
         cells.last_epoch_nanos = cells.last_epoch_nanos.max(rest.last_epoch_nanos);
         let left_out = now.untabled().spans;
-        Self::new(cells, left_out, More::Rings(now.clone(), Mutex::new(fields)), max)
+        let locks = now.locks();
+        Self::new(cells, (left_out, locks), More::Rings(now.clone(), Mutex::new(fields)), max)
     }
 
     /// Takes what tables showed at the end of a capture. Of more than `max` spans, the oldest ones are kept.
@@ -115,10 +117,11 @@ impl TabledSpans {
         // Its cells have whole ids of threads.
         let mut cells = Cells::default();
         present.spans.iter().for_each(|cell| cells.add(cell, &HashMap::new()));
-        Self::new(cells, present.untabled.spans, More::Capture(Box::new(present)), max)
+        let locks = present.locks.clone();
+        Self::new(cells, (present.untabled.spans, locks), More::Capture(Box::new(present)), max)
     }
 
-    fn new(cells: Cells, without_cell: u64, more: More, max: usize) -> Self {
+    fn new(cells: Cells, (without_cell, locks): (u64, Vec<LockCell>), more: More, max: usize) -> Self {
         let Cells { mut spans, mut entered, last_epoch_nanos } = cells;
         let left_out = spans.len().saturating_sub(max);
         if left_out > 0 {
@@ -141,6 +144,7 @@ impl TabledSpans {
             entered,
             last_epoch_nanos,
             left_out: without_cell.saturating_add(left_out as u64),
+            locks,
             more,
         }
     }
@@ -174,6 +178,12 @@ impl TabledSpans {
     #[must_use]
     pub fn last_epoch_nanos(&self) -> u64 {
         self.last_epoch_nanos
+    }
+
+    /// Returns the waits for locks, and the guards.
+    #[must_use]
+    pub fn locks(&self) -> &[LockCell] {
+        &self.locks
     }
 
     /// Returns how many spans were left out, or have no cell.

@@ -28,6 +28,7 @@ mod gateway_limits;
 mod hostile;
 mod http;
 mod icount;
+mod locks;
 mod oracle;
 mod orders;
 mod otlp;

@@ -23,12 +23,31 @@ fn name(text: &str) -> ThreadName {
 }
 
 /// The scheduler, as this test plays it.
-struct Scheduler {
+pub struct Scheduler {
     ring: Recorder,
     thread: u32,
 }
 
 impl Scheduler {
+    /// Begins to play the scheduler of the calling thread.
+    pub fn begin(place: &Path) -> Self {
+        let ring = typed_in::<Sched>(place).shifts(15, 21).compact(true).build().unwrap();
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let scheduler = Self { ring, thread };
+        let session = Session {
+            process_id: std::process::id(),
+            sample_hz: 0,
+            clock_error_nanos: 1000,
+            has_sched: true,
+            has_others: true,
+            has_syscalls: true,
+            has_stacks: false,
+        };
+        scheduler.says(Sched::Session, now(), &session);
+        scheduler.says(Sched::SwitchedIn, now(), &SwitchedIn { thread_id: thread, cpu: 0 });
+        scheduler
+    }
+
     fn says(&self, event: Sched, nanos: u64, payload: &impl EventPayload) {
         payload.with_bytes(|bytes| {
             let mut reserved = self.ring.reserve(event.code(), [0; 4], bytes.len() as u64).unwrap();
@@ -38,8 +57,17 @@ impl Scheduler {
         });
     }
 
+    /// The thread waits for something in the system call futex.
+    pub fn away_while(&self, waits: impl FnOnce()) {
+        self.away_for(waits, OffState::Sleeping, 202, "swapper", Some("holder"));
+    }
+
     /// The thread sleeps, and the scheduler says why.
     fn away(&self, long: Duration, state: OffState, syscall: i32, next: &str, waker: Option<&str>) {
+        self.away_for(|| thread::sleep(long), state, syscall, next, waker);
+    }
+
+    fn away_for(&self, sleeps: impl FnOnce(), state: OffState, syscall: i32, next: &str, waker: Option<&str>) {
         let out = SwitchedOut {
             thread_id: self.thread,
             next_thread_id: 7,
@@ -50,7 +78,7 @@ impl Scheduler {
             next_name: name(next),
         };
         self.says(Sched::SwitchedOut, now(), &out);
-        thread::sleep(long);
+        sleeps();
         let back = now();
         if let Some(waker) = waker {
             let woken = Woken {
@@ -103,20 +131,7 @@ fn request(shard: u64, fault: Option<&str>, long: Duration, scheduler: &Schedule
 fn each_planted_fault_has_its_kind_the_shares_add_up_and_what_slow_spans_have_in_common_is_found() {
     let (dir, [ring, sched, capture]) = places(["shop", "shop-sched", "shop.evc"]);
     let recorder = spans_in(&ring).shifts(16, 22).build().unwrap();
-    let scheduler = typed_in::<Sched>(&sched).shifts(15, 21).compact(true).build().unwrap();
-    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    let scheduler = Scheduler { ring: scheduler, thread };
-    let session = Session {
-        process_id: std::process::id(),
-        sample_hz: 0,
-        clock_error_nanos: 1000,
-        has_sched: true,
-        has_others: true,
-        has_syscalls: true,
-        has_stacks: false,
-    };
-    scheduler.says(Sched::Session, now(), &session);
-    scheduler.says(Sched::SwitchedIn, now(), &SwitchedIn { thread_id: thread, cpu: 0 });
+    let scheduler = Scheduler::begin(&sched);
     let pauses = in_recorder(recorder.clone(), || {
         let mut usual: Vec<Duration> = (0..120)
             .map(|number| {

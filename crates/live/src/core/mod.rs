@@ -14,13 +14,14 @@ pub(crate) mod tables;
 pub(crate) mod window;
 
 use super::options::LiveOptions;
+use eventring::now::LockCell;
 use eventring::reader::RingEnd;
 use eventring::tracing::Span;
 use eventring_capture::recording::RecordingTables;
 use eventring_capture::recording::TabledSpans;
 use order::SpanOrder;
 use series::SeriesTable;
-use tabled::Tabled;
+use tabled::{Tabled, TabledLocks};
 use tables::PresentTables;
 
 /// The present, as far as the events show it. The spans are in the replay.
@@ -34,6 +35,8 @@ pub(super) struct LiveCore {
     pub(super) counts: LiveCounts,
     /// The tables of the present, if somebody asks for them.
     pub(super) tables: PresentTables,
+    /// The locks of threads that tables of the present show.
+    pub(super) locks: Vec<TabledLocks>,
     /// The open spans of tables of the present, if they are shown instead of those of the replay.
     pub(super) tabled: Option<Vec<Tabled>>,
 }
@@ -90,6 +93,7 @@ impl LiveCore {
             known_since_nanos: None,
             counts: LiveCounts::default(),
             tables: PresentTables::default(),
+            locks: Vec::new(),
             tabled: None,
         }
     }
@@ -112,8 +116,19 @@ impl LiveCore {
         let Some(shard) = origin.shard else { return };
         let process = &mut self.processes[origin.process_index];
         process.last_nanos = process.last_nanos.max(last_nanos).max(spans.last_epoch_nanos());
+        self.show_locks(recorder, tables, spans.locks().to_vec());
         let tabled = Tabled { recorder, index: shard.recorder_index, process: origin.process_index, spans };
         self.tabled.get_or_insert_default().push(tabled);
+    }
+
+    /// Takes the waits for locks and the guards of a recorder.
+    pub(crate) fn show_locks(&mut self, recorder: u32, tables: &RecordingTables, cells: Vec<LockCell>) {
+        let origin = tables.rings.origin(recorder);
+        self.locks.retain(|locks| locks.recorder != recorder);
+        if let Some(shard) = origin.shard {
+            let (catalog, process) = (shard.recorder_index, origin.process_index);
+            self.locks.push(TabledLocks { recorder, catalog, process, cells });
+        }
     }
 
     /// Returns the place of an open span of a process that tables show: the index of the tables, and the place there.

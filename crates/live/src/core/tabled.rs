@@ -1,5 +1,6 @@
 //! The open spans in tables of the present, used instead of those of a replay.
 
+use eventring::now::LockCell;
 use eventring::tracing::{CallSite, Catalog};
 use eventring_capture::recording::{RecordingTables, TabledSpan, TabledSpans};
 use std::sync::Arc;
@@ -11,6 +12,15 @@ pub(crate) struct Tabled {
     pub(super) index: usize,
     pub(crate) process: usize,
     pub(crate) spans: TabledSpans,
+}
+
+/// The waits for locks and the guards of a recorder.
+pub(crate) struct TabledLocks {
+    pub(super) recorder: u32,
+    /// The index of its catalog.
+    pub(crate) catalog: usize,
+    pub(crate) process: usize,
+    pub(crate) cells: Vec<LockCell>,
 }
 
 impl Tabled {

@@ -149,6 +149,10 @@ impl Live {
             &mut entries,
             (&mut LiveConsumer { core: &mut core, see: nobody, also: &mut () }, true),
         )?;
+        if until == u64::MAX {
+            let presents = capture.presents()?.into_iter();
+            presents.for_each(|of| core.show_locks(of.ring, entries.tables(), of.present.locks));
+        }
         // What tables have shown is no event of the capture.
         core.series.restart(0, 0);
         let mut is_cut = false;
@@ -264,6 +268,16 @@ impl Live {
         }
         live.has_present = true;
         Some(live)
+    }
+
+    /// Reads from the tables of the programs which threads wait for locks now
+    /// ([`LiveState::thread_locks`](super::LiveState::thread_locks)).
+    pub fn look_at_locks(&mut self) {
+        for recorder in self.tables().rings.recorders().to_vec() {
+            if let Some(cells) = self.entries.locks(recorder) {
+                self.core.show_locks(recorder, self.entries.tables(), cells);
+            }
+        }
     }
 
     /// Follows a further ring, with all its shards, from its oldest events on.

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `open` | the open spans |
 //! | `threads` | the threads, and the spans that they are in |
+//! | `locks` | the threads that wait for locks, and deadlocks |
 //! | `task_phase` | the phases of tasks, and the time since each phase began |
 
+pub(crate) mod locks;
 pub(crate) mod open;
 pub(crate) mod task_phase;
 pub(crate) mod threads;

@@ -207,7 +207,7 @@ fn describe_child(span: &CollectedSpan, name: &str, collected: &Collected, depth
 }
 
 fn add_detail(shares: &Shares, part: Part, out: &mut String) {
-    if let Some((text, nanos)) = shares.main_detail(part) {
-        let _ = write!(out, " ({text}: {})", time(nanos));
+    if let Some(text) = shares.main_detail_in_words(part) {
+        let _ = write!(out, " ({text})");
     }
 }

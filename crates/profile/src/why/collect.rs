@@ -1,6 +1,7 @@
 //! The second pass: collects everything about the spans that the first pass has found.
 
 use super::find::{SubjectSpans, full_name};
+use super::locks::LockWaits;
 use super::scheduled::{Scheduled, TaskKey};
 use super::shares::Switches;
 use crate::line::thread::ThreadLine;
@@ -77,6 +78,7 @@ pub(super) struct Collected {
     /// The outermost slices of each thread, by their end.
     pub(super) outer: HashMap<u32, Vec<Slice>>,
     pub(super) scheduled: Scheduled,
+    pub(super) locks: LockWaits,
     /// The processes whose spans these are, as the system numbers them.
     pub(super) process_ids: HashSet<u32>,
 }
@@ -300,6 +302,9 @@ impl ReplayConsumer for Collector {
         {
             kept.switches.add(&times);
         }
+        if let EntryContent::Perf { recorder, record, catalog } = &entry.content {
+            self.collected.locks.record(record, (process, *recorder), catalog, state, &self.windows);
+        }
         match (&entry.content, step) {
             (EntryContent::Perf { .. }, SpanStep::Updated(id)) => {
                 if let Some(span) = id_of(*id) {
@@ -342,6 +347,10 @@ impl ReplayConsumer for Collector {
         if let Some(program) = state.tables.rings.programs().get(process) {
             self.collected.process_ids.insert(program.pid);
         }
+        if self.windows.overlap(state.now_nanos, state.now_nanos) {
+            let name = self.name(Some(span));
+            self.collected.locks.closed(process, span.id.get(), name);
+        }
         let Some(kept) = self.get(process, span.id.get()) else { return Ok(()) };
         (kept.full_name, kept.name) = (full_name(span), span.name());
         kept.end_nanos = match &span.closed {
@@ -361,6 +370,8 @@ impl ReplayConsumer for Collector {
     fn kept_bytes(&self) -> u64 {
         let lines = self.collected.lines.of_threads.values().map(ThreadLine::len).sum::<usize>() * 64;
         let outer = self.collected.outer.values().map(Vec::len).sum::<usize>() * size_of::<Slice>();
-        (lines + outer + self.collected.inner.len() * 256) as u64 + self.collected.scheduled.kept_bytes()
+        (lines + outer + self.collected.inner.len() * 256) as u64
+            + self.collected.scheduled.kept_bytes()
+            + self.collected.locks.kept_bytes()
     }
 }

@@ -6,6 +6,7 @@
 //! | `find` | the slowest spans of a name, and some that are not slow |
 //! | `collect` | all data about these spans: slices, children, the states of their threads |
 //! | `scheduled` | the times at which tasks were woken, and for which they waited for a worker |
+//! | `locks` | the waits for locks, which threads have recorded themselves |
 //! | `shares` | the time of a span, divided into parts |
 //! | `cause` | the part of the time that is longer than in other spans |
 //! | `difference` | the features that slow spans have in common |
@@ -14,12 +15,14 @@ mod cause;
 mod collect;
 mod difference;
 mod find;
+mod locks;
 mod scheduled;
 mod shares;
 
 pub use cause::Cause;
 pub use difference::Difference;
 pub use find::Question;
+pub use locks::LockShare;
 pub use shares::{Part, Shares, Source};
 
 use collect::Collector;
@@ -76,6 +79,9 @@ pub struct WhySpan {
     #[serde(serialize_with = "shares::in_per_cent")]
     #[schemars(with = "shares::Percent")]
     pub shares: Shares,
+    /// The locks of `eventring::sync` for which its threads have waited in it, also in spans inside: those for which they
+    /// have waited longest, at most ten.
+    pub locks: Vec<LockShare>,
     /// Who says what its threads did. Null if nobody does, or if no thread was in it without a child.
     pub source: Option<Source>,
     /// What it has more of than spans of the name that are not slow; `None` if it is not slow.
@@ -132,6 +138,7 @@ pub fn why(capture: &CaptureFile, question: &Question) -> Result<Answer, Capture
             start_nanos: span.start_nanos,
             nanos: span.nanos(),
             cause: is_slow.then(|| cause::find(span, &shares[at], &usual, &collected)).flatten(),
+            locks: collected.locks.shares(&span.slices),
             source: shares[at].source(),
             shares: shares[at].clone(),
         }

@@ -1,15 +1,17 @@
 //! The time of a span, divided into parts: computing, children, waits.
 
 use super::collect::{Collected, CollectedSpan, Slice};
+use super::locks::Lock;
 use crate::line::syscalls::{self, WaitsFor};
 use crate::line::thread::{Doing, ThreadLine};
 use crate::line::times::Times;
 use eventring::schema::perf::ThreadTime;
 use eventring::tracing::TimeSpent;
-use eventring_capture::numbers::counted;
+use eventring_capture::numbers::{counted, time};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// The longest pause between two slices of a worker that is busy all the time.
 const PAUSE_NANOS: u64 = 100_000;
@@ -105,7 +107,12 @@ pub struct Shares {
     pub(super) waits: BTreeMap<WaitsFor, u64>,
     /// Who or what it was, in words, with how long.
     pub(super) details: BTreeMap<(Part, String), u64>,
+    /// How long it was blocked by each lock that threads have named themselves.
+    locks: BTreeMap<Arc<Lock>, u64>,
 }
+
+/// How long a thread has waited for locks, in the order of time.
+type NamedWaits = Vec<(Arc<Lock>, u64)>;
 
 /// The shares in JSON.
 #[derive(Serialize, JsonSchema)]
@@ -166,6 +173,16 @@ impl Shares {
         of_part.max_by_key(|(_, nanos)| **nanos).map(|((_, text), nanos)| (text.as_str(), *nanos))
     }
 
+    /// Says what the longest of the details of a part was, and how long.
+    pub(super) fn main_detail_in_words(&self, part: Part) -> Option<String> {
+        let lock = self.locks.iter().filter(|_| part == Part::Blocked).max_by_key(|(_, nanos)| **nanos);
+        let detail = self.main_detail(part);
+        match lock {
+            Some((lock, nanos)) if detail.is_none_or(|(_, other)| other <= *nanos) => Some(lock.waited(1, *nanos)),
+            _ => detail.map(|(text, nanos)| format!("{text}: {}", time(nanos))),
+        }
+    }
+
     /// Returns how long it could have run after it was woken, and no processor was free.
     pub(super) fn after_wakes_nanos(&self) -> u64 {
         self.details.get(&(Part::Runnable, NO_PROCESSOR.to_owned())).copied().unwrap_or(0)
@@ -175,8 +192,28 @@ impl Shares {
         self.nanos[part as usize] += nanos;
     }
 
+    /// Takes a wait for a lock.
+    fn add_lock(&mut self, nanos: u64, lock: &Arc<Lock>) {
+        if nanos > 0 {
+            self.add(Part::Blocked, nanos);
+            *self.waits.entry(WaitsFor::Lock).or_default() += nanos;
+            *self.locks.entry(lock.clone()).or_default() += nanos;
+        }
+    }
+
+    /// Takes a time in which a thread did nothing that it can name, as far as it has waited for locks. Returns the rest.
+    fn add_named(&mut self, nanos: u64, named: &mut NamedWaits) -> u64 {
+        let mut rest = nanos;
+        for (lock, left) in named.iter_mut() {
+            let taken = rest.min(*left);
+            self.add_lock(taken, lock);
+            (rest, *left) = (rest - taken, *left - taken);
+        }
+        rest
+    }
+
     /// Takes a time in which threads spent their time in this proportion.
-    fn add_times(&mut self, nanos: u64, times: &TimeSpent, switches: Switches) {
+    fn add_times(&mut self, nanos: u64, times: &TimeSpent, switches: Switches, named: &mut NamedWaits) {
         let whole = u128::from(times.total_nanos().max(1));
         let mut rest = nanos;
         let mut share = |of: u64| {
@@ -186,6 +223,8 @@ impl Shares {
         };
         let [sleep, queue, unmeasured] = [times.sleep_nanos, times.queue_nanos, times.unmeasured_nanos].map(&mut share);
         self.add(Part::Computing, rest);
+        let sleep = self.add_named(sleep, named);
+        let unmeasured = self.add_named(unmeasured, named);
         self.add(Part::Unknown, unmeasured);
         if queue > 0 {
             self.add_detail(Part::Runnable, queue, switches.why_runnable());
@@ -224,7 +263,8 @@ pub(super) fn divide(span: &CollectedSpan, collected: &Collected) -> Shares {
     own(span, at, span.end_nanos, collected, &mut shares);
     for slice in span.slices.iter().filter(|slice| collected.line(slice.thread_id).is_none()) {
         let (from, to) = (slice.from_nanos.max(span.start_nanos), slice.to_nanos.min(span.end_nanos));
-        measured(slice, children.left_out_of(from, to), span.switches, &mut shares);
+        let mut named = collected.locks.outside(slice.thread_id, from, to, &children);
+        measured(slice, children.left_out_of(from, to), span.switches, &mut named, &mut shares);
     }
     for child in span.children.iter().map(|child| &collected.inner[*child]) {
         let nanos = child.end_nanos.min(span.end_nanos).saturating_sub(child.start_nanos.max(span.start_nanos));
@@ -254,7 +294,7 @@ fn own(span: &CollectedSpan, from: u64, to: u64, collected: &Collected, shares: 
         }
         let (begin, end) = (slice.from_nanos.max(at), slice.to_nanos.min(to));
         if let Some(line) = collected.line(slice.thread_id) {
-            inside(line, begin, end, collected, shares);
+            inside(line, (slice.thread_id, begin, end), collected, shares);
         }
         at = end;
     }
@@ -262,19 +302,23 @@ fn own(span: &CollectedSpan, from: u64, to: u64, collected: &Collected, shares: 
 
 /// Divides what a slice has of times without a child, as its thread has measured it. Without the kernel, it is not known
 /// when in the slice the thread did what.
-fn measured(slice: &Slice, nanos: u64, switches: Switches, shares: &mut Shares) {
+fn measured(slice: &Slice, nanos: u64, switches: Switches, named: &mut NamedWaits, shares: &mut Shares) {
     if !slice.times.is_measured() {
-        return shares.add(Part::Unknown, nanos);
+        let unknown = shares.add_named(nanos, named);
+        if unknown < nanos {
+            shares.source = shares.source.or(Some(Source::Program));
+        }
+        return shares.add(Part::Unknown, unknown);
     }
     shares.source = shares.source.or(Some(Source::Program));
     let own_nanos = nanos.min(slice.own_times.total_nanos());
-    shares.add_times(own_nanos, &slice.own_times, switches);
+    shares.add_times(own_nanos, &slice.own_times, switches, named);
     // In the rest, the thread was in other spans, which are no children.
-    shares.add_times(nanos - own_nanos, &slice.times, switches);
+    shares.add_times(nanos - own_nanos, &slice.times, switches, named);
 }
 
 /// Divides a time in which a thread was in the span, as the kernel tells it.
-fn inside(line: &ThreadLine, from: u64, to: u64, collected: &Collected, shares: &mut Shares) {
+fn inside(line: &ThreadLine, (thread, from, to): (u32, u64, u64), collected: &Collected, shares: &mut Shares) {
     line.between(from, to, |from, to, doing| {
         let nanos = to - from;
         if *doing != Doing::Unknown {
@@ -298,14 +342,21 @@ fn inside(line: &ThreadLine, from: u64, to: u64, collected: &Collected, shares: 
                     (WaitsFor::Other, None) if syscall.is_none() && collected.lines.has_wakers() => WaitsFor::Time,
                     _ => *what,
                 };
-                *shares.waits.entry(what).or_default() += nanos;
                 let place = match (syscall, what) {
                     (Some(number), _) => format!("in {}", syscalls::name_of(*number)),
                     (None, WaitsFor::Io) => "on a page or a device".to_owned(),
                     (None, _) => "in the kernel".to_owned(),
                 };
                 let woken = waker.as_ref().map_or_else(String::new, |(name, _)| format!(", until {name} woke it"));
-                shares.add_detail(Part::Blocked, nanos, format!("{place}{woken}"));
+                // The thread itself knows better than the kernel for what lock it has waited.
+                collected.locks.divide(thread, from, to, |nanos, lock| match lock {
+                    Some(lock) => shares.add_lock(nanos, lock),
+                    None if nanos == 0 => {}
+                    None => {
+                        *shares.waits.entry(what).or_default() += nanos;
+                        shares.add_detail(Part::Blocked, nanos, format!("{place}{woken}"));
+                    }
+                });
             }
         }
     });

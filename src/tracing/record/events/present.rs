@@ -150,5 +150,5 @@ fn lock_of(payload: &[u8]) -> Option<LockCell> {
     let is_text = |field: &RawField<'_>| ValueType::from_code(field.type_code) == Some(ValueType::Str);
     let mode = fields().find(is_text).and_then(|field| std::str::from_utf8(field.value).ok());
     let mode = LockMode::from_name(mode.unwrap_or_default());
-    Some(LockCell { guard, is_held: false, lock, since_epoch_nanos: 0, mode, thread: 0, span: 0 })
+    Some(LockCell { guard, is_held: false, lock, since_epoch_nanos: 0, mode, thread: 0, span: 0, site: 0 })
 }

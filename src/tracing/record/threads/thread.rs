@@ -181,8 +181,19 @@ impl ThreadState {
         }
     }
 
-    /// Gives the thread its id if it has none.
-    fn take_id(&self) {
+    /// Returns the thread's id as [`Self::id_word`] does. The thread gets its id if it has none.
+    #[inline(always)]
+    pub(in crate::tracing::record) fn own_id_word(&self) -> u64 {
+        match self.id_word() {
+            0 => self.take_id(),
+            id_word => id_word,
+        }
+    }
+
+    /// Gives the thread its id if it has none, and returns it.
+    #[cold]
+    #[inline(never)]
+    fn take_id(&self) -> u64 {
         static NEXT_THREAD_ID: AtomicU64 = AtomicU64::new(1);
         if self.id_word() == 0 {
             // Relaxed: the increment is atomic, so no two threads get the same number, and no other memory is ordered
@@ -192,6 +203,7 @@ impl ThreadState {
             // A signal handler may have given the thread an id meanwhile. It stays.
             let _ = self.id_word.compare_exchange(0, id_word, Ordering::Relaxed, Ordering::Relaxed);
         }
+        self.id_word()
     }
 
     fn assign(&self, recorder: &Arc<PerfCore>) -> Assignment {

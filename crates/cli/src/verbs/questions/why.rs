@@ -17,7 +17,8 @@ use std::path::PathBuf;
 /// Where the time of the slowest went, and what they have more of than others of their name. The shares of a span add
 /// up to 100 %: it computed, a child was there, it could have run and another thread did, it was blocked, its executor
 /// was busy, it waited to be woken. What threads did, and what they waited for, is known from captures of `eventring
-/// profile`. In other captures, threads may say themselves whether they ran, could have run or slept. What is missing is
+/// profile`. In other captures, threads may say themselves whether they ran, could have run or slept. Locks of
+/// `eventring::sync` say who waited for them, and who held them. What is missing is
 /// named.
 #[derive(clap::Args)]
 pub(crate) struct WhyArgs {
@@ -89,5 +90,6 @@ fn write_span(out: &mut impl Write, span: &WhySpan) -> io::Result<()> {
     let shares: Vec<String> = parts.iter().map(|(part, percent)| format!("{} {percent:.1} %", part.name())).collect();
     let at = TimeFormat::new(false).time(span.start_nanos);
     let about = span.shares.about();
-    writeln!(out, "    {about}{}  {DIM}at {at}, id {}{DIM:#}", shares.join(", "), span.id)
+    writeln!(out, "    {about}{}  {DIM}at {at}, id {}{DIM:#}", shares.join(", "), span.id)?;
+    span.locks.iter().try_for_each(|lock| writeln!(out, "    {lock}"))
 }

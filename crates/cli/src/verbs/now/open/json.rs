@@ -1,5 +1,6 @@
 //! The open spans as JSON.
 
+use super::locks::WaitRow;
 use super::stacks::ThreadStacks;
 use super::tree::may_be_of_age;
 use crate::args::limit::LimitArgs;
@@ -35,6 +36,11 @@ struct Rest<'a> {
     at_ns: u64,
     known_since_ns: Option<u64>,
     lost: u64,
+    /// The threads that wait for locks of `eventring::sync`, of each program those first that have waited longest.
+    lock_waits: Vec<WaitRow<'a>>,
+    /// The deadlocks: the places of waits in `lock_waits`, each for a lock that the thread of the next one holds. The
+    /// last one is for a lock of the first.
+    deadlocks: Vec<Vec<usize>>,
 }
 
 /// A program, and what is known of its end.
@@ -105,6 +111,7 @@ pub(super) fn print(
 ) -> anyhow::Result<()> {
     let spans = state.open_spans().list();
     let old = || spans.iter().filter(|span| may_be_of_age(span, min_age_nanos));
+    let locks = state.thread_locks();
     let rest = Rest {
         programs: programs(state),
         may_have_closed: old().filter(OpenSpan::may_have_closed).count(),
@@ -112,6 +119,8 @@ pub(super) fn print(
         at_ns: state.now_epoch_nanos(),
         known_since_ns: state.known_since_epoch_nanos(),
         lost: state.lost(),
+        lock_waits: locks.waits.iter().map(|wait| WaitRow::new(wait, state)).collect(),
+        deadlocks: locks.deadlocks,
     };
     let objects = old().map(|span| SpanObject { span, stacks });
     limit.write(out, &rest, "spans", objects, |it| format!("{}:{}", it.span.program().pid, it.span.id()))

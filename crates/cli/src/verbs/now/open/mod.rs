@@ -1,6 +1,7 @@
 //! `eventring open`.
 
 mod json;
+mod locks;
 pub(crate) mod screen;
 mod shape;
 mod stacks;
@@ -175,6 +176,7 @@ fn of_rings(args: &OpenArgs) -> anyhow::Result<Exit> {
         progress = live.read(Duration::from_millis(10), |_, _| ());
     }
     loop {
+        live.look_at_locks();
         output.show_now(&live)?;
         let Some(pause) = args.watch.filter(|_| progress != LiveProgress::Ended) else { break };
         let next = Instant::now() + pause;

@@ -1,5 +1,6 @@
 //! The open spans for people.
 
+use super::locks;
 use super::stacks::ThreadStacks;
 use super::tree::{OpenNode, OpenTree};
 use crate::input::ring::state::end_in_words;
@@ -20,7 +21,7 @@ const ALIKE_MAX: usize = 10;
 /// The depth from which on lines are not indented any further.
 const DEPTH_MAX: usize = 20;
 /// The widths of the columns before the span.
-const AGE_WIDTH: usize = 12;
+pub(super) const AGE_WIDTH: usize = 12;
 const THREAD_WIDTH: usize = 15;
 const NO_THREAD: &str = "in no thread";
 
@@ -58,6 +59,7 @@ impl OpenScreen<'_, '_> {
         let summed = self.tree.nodes.iter().filter(|node| is_summed(node)).count();
         if self.tree.nodes.len() == summed {
             lines.extend(self.perhaps(summed, false));
+            lines.extend(self.locks());
             return self.fit(lines);
         }
         let has_several = self.state.programs().len() > 1;
@@ -103,7 +105,13 @@ impl OpenScreen<'_, '_> {
         }
         self.close(&mut alike, 0, &mut lines);
         lines.extend(self.perhaps(summed, true));
+        lines.extend(self.locks());
         self.fit(lines)
+    }
+
+    /// Returns lines about the threads that wait for locks, as wide as they are: names come last in them.
+    fn locks(&self) -> Vec<String> {
+        locks::lines(&self.state.thread_locks())
     }
 
     /// Returns the line for the spans that may have been closed, unless they are shown one by one.
