@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracing::info_span;
 
-const TURNS: usize = 31;
-const ROUNDS: u32 = 15_000;
+const TURNS: usize = 401;
+const ROUNDS: u32 = 1_500;
 
 fn main() {
     let work = calibrated(Duration::from_micros(14));
@@ -81,7 +81,7 @@ fn turn(share: f64, work: u32) -> f64 {
             }
         };
         // What the thread has saved for its first questions is used up.
-        rounds(ROUNDS / 3);
+        rounds(ROUNDS);
         let begun = Instant::now();
         rounds(ROUNDS);
         let nanos = begun.elapsed().as_nanos() as f64 / f64::from(ROUNDS);

@@ -24,7 +24,8 @@ pub fn measure(rounds: usize) -> Medians {
     let sampled = recorder(MemoryBuffer::new(1 << 20).unwrap()).with_custom_pipeline(|pipe| pipe).build();
     // As dial9 samples by default.
     let config = MemoryProfilingConfig::builder().build();
-    let _profiler = MemoryProfiler::from_config(config).install(sampled.handle().clone()).unwrap();
+    let profiler = MemoryProfiler::from_config(config).install(sampled.handle().clone());
+    let _profiler = profiler.expect("dial9 needs RUSTFLAGS=\"-C force-frame-pointers=yes\"");
     let mut cases = Cases::default();
     let blocks = RefCell::new([std::ptr::null_mut(); BLOCKS]);
     add(&mut cases, "system", &SYSTEM, &blocks);

@@ -3,6 +3,9 @@
 /// The most that a thread may save up, in nanoseconds: enough for some 250 questions in a row.
 const SAVED_NANOS_MAX: u64 = 500_000;
 
+/// How long a thread is not asked at most, in nanoseconds, whatever it has spent.
+const NOT_ASKED_NANOS_MAX: u64 = 100_000_000;
+
 /// The budget of a thread. It grows with time, and shrinks by what each measurement costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
@@ -11,20 +14,27 @@ pub(super) struct Budget {
     /// What may be spent now, in billionths of a millisecond: nanoseconds times a million.
     saved: i64,
     at_epoch_nanos: u64,
+    /// When the kernel was last asked.
+    asked_epoch_nanos: u64,
 }
 
 impl Budget {
     pub(super) const fn new(millionths: u32, epoch_nanos: u64) -> Self {
-        Self { millionths, saved: (SAVED_NANOS_MAX * MILLION) as i64, at_epoch_nanos: epoch_nanos }
+        let saved = (SAVED_NANOS_MAX * MILLION) as i64;
+        Self { millionths, saved, at_epoch_nanos: epoch_nanos, asked_epoch_nanos: epoch_nanos }
     }
 
-    /// Returns true if the kernel may be asked now.
+    /// Returns true if the kernel is asked now.
     pub(super) fn allows(&mut self, epoch_nanos: u64) -> bool {
         let passed = epoch_nanos.saturating_sub(self.at_epoch_nanos);
         self.at_epoch_nanos = self.at_epoch_nanos.max(epoch_nanos);
         let earned = passed.saturating_mul(self.millionths.into()).min(SAVED_NANOS_MAX * MILLION);
         self.saved = self.saved.saturating_add(earned as i64).min((SAVED_NANOS_MAX * MILLION) as i64);
-        self.saved > 0
+        let is_asked = self.saved > 0 || epoch_nanos.saturating_sub(self.asked_epoch_nanos) >= NOT_ASKED_NANOS_MAX;
+        if is_asked {
+            self.asked_epoch_nanos = epoch_nanos;
+        }
+        is_asked
     }
 
     pub(super) fn spend(&mut self, nanos: u64) {
@@ -61,10 +71,23 @@ mod tests {
                     spent += cost;
                     last = cost;
                 }
-                let earned = now * u64::from(millionths) / MILLION;
+                let earned = now * u64::from(millionths) / MILLION + now / NOT_ASKED_NANOS_MAX * 5_000;
                 prop_assert!(spent <= SAVED_NANOS_MAX + earned + last, "{spent} {earned}");
             }
         }
+    }
+
+    #[test]
+    fn a_thread_that_spends_all_on_switches_is_asked_ten_times_a_second() {
+        let mut budget = Budget::new(5_000, 0);
+        // 60,000 switches a second.
+        let asked = (0..600_000_u64).filter(|step| {
+            let is_asked = budget.allows(step * 16_667);
+            budget.spend(if is_asked { 2_500 } else { 100 });
+            is_asked
+        });
+        let asked = asked.count();
+        assert!((100..=600).contains(&asked), "{asked}");
     }
 
     #[test]
