@@ -65,7 +65,7 @@
 //! | `macros` | the derives | yes |
 //! | `tracing` | spans and log records of `tracing` | yes |
 //! | `thread-time` | how long the threads of spans ran, could have run, and slept | yes |
-//! | `allocations` | what each span allocates: [`alloc`] | no |
+//! | `allocations` | what each span allocates: `eventring::alloc` | no |
 //! | `parking_lot` | the locks of [`sync`] over those of parking_lot | no |
 //! | `log-to-tracing` | the macros of [`log`] are those of `tracing` | no |
 //! | `context` | contexts of remote callers, stored with spans and written into headers: [`tracing::context`] | no |

@@ -15,6 +15,7 @@ mod thread;
 mod thread_time;
 
 pub use self::allocated::Allocated;
+#[cfg(feature = "allocations")]
 pub(crate) use self::allocated::{COUNTER_TARGET, LIVE_PREFIX, PEAK_PREFIX};
 pub use self::call_site::{CallSiteHeader, CallSiteKind, CallSiteLevel, CallSiteView};
 pub use self::event::PerfEvent;

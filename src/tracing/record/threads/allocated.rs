@@ -11,7 +11,9 @@ use crate::recorder::Recorder;
 use crate::schema::EventPayload as _;
 use crate::schema::perf::{Allocated, PerfEvent, PerfExt};
 use crate::tracing::record::rings::core::PerfCore;
-use crate::tracing::record::threads::thread::{self, ThreadState};
+#[cfg(feature = "allocations")]
+use crate::tracing::record::threads::thread;
+use crate::tracing::record::threads::thread::ThreadState;
 use std::cell::Cell;
 
 /// The counts of a thread since its last ALLOCATED event.
