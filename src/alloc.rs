@@ -44,7 +44,8 @@ impl<A> Counted<A> {
     /// for the largest number so far. `live bytes: (all)` is the sum.
     ///
     /// Each allocation then takes 8 bytes more (or as many as its alignment, if that is more), and about 3 ns more. A
-    /// thread adds its bytes to the sums when it enters or leaves a span, and when they have changed by 16 KiB.
+    /// thread that records adds its bytes to the sums when it enters or leaves a span, when they have changed by 16 KiB,
+    /// and when it ends; any other thread adds them at once.
     #[must_use]
     pub const fn with_live_bytes(inner: A) -> Self {
         Self { inner, is_live: true }

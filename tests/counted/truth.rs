@@ -46,29 +46,41 @@ fn freed(bytes: usize) -> Allocated {
     Allocated { frees: 1, freed_bytes: bytes as u64, ..Allocated::default() }
 }
 
+/// True while the allocator takes a lock that is recorded.
+pub static LOCKS: AtomicBool = AtomicBool::new(false);
+static LOCK: eventring::sync::Mutex<u64> = eventring::sync::Mutex::new("allocator", 0);
+
+fn lock() -> Option<impl Sized> {
+    LOCKS.load(Ordering::Relaxed).then(|| LOCK.lock())
+}
+
 pub struct Truth;
 
 // SAFETY: all functions pass their arguments on to the system's allocator, and return what it returns.
 unsafe impl GlobalAlloc for Truth {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _locked = lock();
         count(allocated(layout.size() - header(layout)));
         // SAFETY: the caller keeps to the rules of this function, which are those of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        let _locked = lock();
         count(freed(layout.size() - header(layout)));
         // SAFETY: as above.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let _locked = lock();
         count(allocated(layout.size() - header(layout)));
         // SAFETY: as above.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        let _locked = lock();
         count(freed(layout.size() - header(layout)).plus(allocated(bytes - header(layout))));
         // SAFETY: as above.
         unsafe { System.realloc(place, layout, bytes) }

@@ -226,6 +226,7 @@ impl TraceBuilder<'_> {
                 args.push_scope_end(replay.get(taken.slice.span));
                 args.push_instructions(taken.instructions);
                 args.push_times(Some(taken.times));
+                args.push_allocated(replay.get(taken.slice.span).and_then(|span| span.allocated));
                 self.end_slice(process, &taken.slice, nanos, args)
             }
             SpanStep::Closed { span, cut } => {

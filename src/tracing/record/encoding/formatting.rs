@@ -58,6 +58,7 @@ impl<'t> FormattingDepth<'t> {
             return None;
         }
         thread.formatting_depth.set(depth + 1);
+        thread.allocations.pause();
         Some(Self { thread, last_ring: thread.take_last_ring() })
     }
 
@@ -69,6 +70,7 @@ impl<'t> FormattingDepth<'t> {
 
 impl Drop for FormattingDepth<'_> {
     fn drop(&mut self) {
+        self.thread.allocations.resume();
         self.thread.formatting_depth.set(self.thread.formatting_depth.get() - 1);
         self.thread.put_last_ring(self.last_ring);
     }

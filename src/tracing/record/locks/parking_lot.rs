@@ -166,14 +166,14 @@ impl Condvar {
         guard.turn.retake(LockMode::Mutex);
     }
 
-    /// Waits as [`Self::wait`] does, for this time at most. Returns false if the time was over.
-    pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> bool {
+    /// Waits as [`Self::wait`] does, for this time at most.
+    pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> inner::WaitTimeoutResult {
         guard.turn.release();
         let waiting = Waiting::begin(&self.word, LockMode::Condition);
-        let is_notified = !self.inner.wait_for(&mut guard.inner, timeout).timed_out();
-        waiting.into_iter().for_each(|waiting| waiting.end(is_notified));
+        let result = self.inner.wait_for(&mut guard.inner, timeout);
+        waiting.into_iter().for_each(|waiting| waiting.end(!result.timed_out()));
         guard.turn.retake(LockMode::Mutex);
-        is_notified
+        result
     }
 
     /// Waits as [`Self::wait`] does, as long as the condition is true.

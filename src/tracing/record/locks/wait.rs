@@ -9,6 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::tracing::record::perf_recorder::global::PERF;
 use crate::tracing::record::rings::core::PerfCore;
 use crate::tracing::record::threads::thread;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// The names of the fields of the event, in their order.
@@ -120,7 +121,7 @@ impl<'l> Waiting<'l> {
     /// Begins a wait. Returns `None` if nobody records it.
     ///
     /// Everything that may allocate happens here, and not when the thread has the lock: it may be a lock of the
-    /// program's allocator.
+    /// program's allocator. So the end of a wait is a locked section, in which recording allocates nothing.
     pub(super) fn begin(lock: &'l LockWord, mode: LockMode) -> Option<Self> {
         let core = recorder()?;
         let thread = thread::with(|thread| thread.ring_of(core).map(|_| (thread.id_word() >> 32) as u32))?;
@@ -168,7 +169,8 @@ impl<'l> Waiting<'l> {
 
     /// Ends the wait: the thread has the lock, or has given it up.
     pub(super) fn end(self, is_held: bool) {
-        let Self { lock, core, mode, guard, thread, begun_nanos, holder } = self;
+        let Self { lock, core, mode, guard, thread, begun_nanos, holder } = *ManuallyDrop::new(self);
+        let _section = LockedSection::enter();
         let others = lock.waiters.fetch_sub(1, Ordering::Relaxed) > 1;
         let holder = match (mode, is_held) {
             // A condition has no holder, but somebody who has notified its waiters last.
@@ -187,6 +189,27 @@ impl<'l> Waiting<'l> {
         now.free_lock(guard, epoch_nanos);
         if is_held {
             lock.replace_held(core, 0, epoch_nanos);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    /// The thread has panicked while it waited: it does not wait any more, and nobody knows for how long it did.
+    fn drop(&mut self) {
+        self.lock.waiters.fetch_sub(1, Ordering::Relaxed);
+        if let Some(now) = &self.core.now {
+            now.free_lock(self.guard, now_nanos(self.core));
+        }
+    }
+}
+
+impl Drop for LockWord {
+    /// If a guard was leaked, a cell still says that somebody holds the lock.
+    fn drop(&mut self) {
+        if self.held.load(Ordering::Relaxed) != 0
+            && let Some(core) = recorder()
+        {
+            self.replace_held(core, 0, now_nanos(core));
         }
     }
 }

@@ -25,6 +25,8 @@ impl Drop for EndOfThread {
                 recorder.record(thread, PerfEvent::ThreadEnded, PerfExt::default(), &[]);
                 recorder.shards.release(assigned.assignment.shard);
             }
+            #[cfg(feature = "allocations")]
+            crate::tracing::record::threads::live_bytes::set_recording(false);
         });
     }
 }

@@ -4,7 +4,8 @@
 //! since, as one ALLOCATED event before the event of the enter or exit. So each count belongs to the span that was the
 //! innermost one.
 //!
-//! The allocations of recording itself do not count: each slow path [pauses](Allocations::pause) the counts.
+//! The allocations of recording itself do not count: each slow path [pauses](Allocations::pause) the counts. So does the
+//! formatting of a value, on all paths: the same program has the same counts.
 
 use crate::global::current_span_id;
 use crate::recorder::Recorder;
@@ -50,7 +51,10 @@ impl Allocations {
 
     /// Pauses the counts until the drop.
     #[inline(always)]
-    pub(super) fn pause(&self) {
+    pub(in crate::tracing::record) fn pause(&self) {
+        if !cfg!(feature = "allocations") {
+            return;
+        }
         let pauses = self.pauses.get();
         if pauses == 0 {
             self.before_pause.set(self.replace(Allocated::default()));
@@ -60,7 +64,10 @@ impl Allocations {
 
     /// Ends a pause.
     #[inline(always)]
-    pub(super) fn resume(&self) {
+    pub(in crate::tracing::record) fn resume(&self) {
+        if !cfg!(feature = "allocations") {
+            return;
+        }
         let pauses = self.pauses.get().saturating_sub(1);
         if pauses == 0 {
             self.replace(self.before_pause.take());

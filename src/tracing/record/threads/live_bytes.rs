@@ -1,19 +1,21 @@
 //! The bytes that are allocated and not freed, by the name of the span that has allocated them.
 //!
-//! Each name has a *slot*: the id of its call site. A thread adds up the bytes of one slot, and adds them to the slot's
-//! sum when it comes to another slot, after 16 KiB, and when it enters or leaves a span.
+//! Each name has a *slot*: the id of its first call site. A thread that records adds up the bytes of one slot, and adds
+//! them to the slot's sum when it comes to another slot, after 16 KiB, when it enters or leaves a span, and when it ends.
+//! A thread that does not record, or that ends, adds each block at once: nothing would tell when it ends.
 
 use crate::global::current_span_id;
 use crate::recorder::Recorder;
 use crate::schema::perf::{COUNTER_TARGET, CallSiteKind, LIVE_PREFIX, PEAK_PREFIX, PerfEvent, PerfExt, ValueType};
 use crate::span_slab::SPAN_SLAB;
+use crate::sync::locked_section::LockedSection;
 use crate::tracing::record::counter::view_of;
 use crate::tracing::record::sites::call_sites::{CALL_SITES, NO_CALL_SITE};
 use crate::tracing::record::threads::allocated::is_paused;
 use crate::tracing::record::threads::thread::ThreadState;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Call sites with larger ids share a slot.
 const CALL_SITES_MAX: u32 = 4096;
@@ -35,6 +37,8 @@ struct Slot {
 
 static SUMS: [Slot; SLOTS] =
     [const { Slot { bytes: AtomicI64::new(0), peak: AtomicI64::new(0), shown_peak: AtomicI64::new(0) } }; SLOTS];
+/// The slot of each call site, or 0 while it is not known.
+static SLOT_OF: [AtomicU32; CALL_SITES_MAX as usize + 1] = [const { AtomicU32::new(0) }; CALL_SITES_MAX as usize + 1];
 /// A bit for each slot that has changed since it was last recorded.
 static CHANGED: [AtomicU64; SLOTS / 64] = [const { AtomicU64::new(0) }; SLOTS / 64];
 /// When the sums are next recorded.
@@ -44,12 +48,20 @@ static IS_ON: AtomicBool = AtomicBool::new(false);
 thread_local! {
     // No destructor: the allocator is used until the thread's last instruction.
     static PENDING: Pending = const {
-        Pending { slot: Cell::new(0), bytes: Cell::new(0), span_id: Cell::new(0), slot_of_span: Cell::new(0) }
+        Pending {
+            is_recording: Cell::new(false),
+            slot: Cell::new(0),
+            bytes: Cell::new(0),
+            span_id: Cell::new(0),
+            slot_of_span: Cell::new(0),
+        }
     };
 }
 
 /// What a thread has not added to the sums.
 struct Pending {
+    /// True from the thread's first event on, until it ends.
+    is_recording: Cell<bool>,
     slot: Cell<u32>,
     bytes: Cell<i64>,
     /// The span that was innermost at the last allocation, and its slot.
@@ -76,6 +88,30 @@ pub(crate) fn resized(slot: u32, old_bytes: usize, new_bytes: usize) {
     PENDING.with(|pending| pending.add(slot, new_bytes as i64 - old_bytes as i64));
 }
 
+/// Notes that the calling thread begins to record, or ends.
+pub(in crate::tracing::record) fn set_recording(is_recording: bool) {
+    PENDING.with(|pending| {
+        pending.is_recording.set(is_recording);
+        pending.flush();
+    });
+}
+
+/// Returns the slot of the spans of a call site: all call sites of a name have the same. (Two threads that meet two of
+/// them for the first time at the same moment may give the name two slots.)
+fn slot_of(call_site_id: u32) -> u32 {
+    let Some(known) = SLOT_OF.get(call_site_id as usize) else { return OTHERS };
+    let slot = known.load(Ordering::Relaxed);
+    if slot != 0 || call_site_id == NO_CALL_SITE {
+        return slot;
+    }
+    let name = name_of(call_site_id as usize);
+    let is_first =
+        |(id, slot): &(usize, &AtomicU32)| slot.load(Ordering::Relaxed) as usize == *id && name_of(*id) == name;
+    let first = SLOT_OF.iter().enumerate().skip(1).find(is_first).map_or(call_site_id, |(id, _)| id as u32);
+    known.store(first, Ordering::Relaxed);
+    first
+}
+
 impl Pending {
     fn current_slot(&self) -> u32 {
         let span_id = current_span_id();
@@ -85,7 +121,7 @@ impl Pending {
         }
         if self.span_id.get() != span_id {
             let call_site_id = SPAN_SLAB.call_site_id(span_id);
-            self.slot_of_span.set(if call_site_id > CALL_SITES_MAX { OTHERS } else { call_site_id });
+            self.slot_of_span.set(slot_of(call_site_id));
             self.span_id.set(span_id);
         }
         self.slot_of_span.get()
@@ -97,7 +133,7 @@ impl Pending {
             self.slot.set(slot);
         }
         self.bytes.set(self.bytes.get() + bytes);
-        if self.bytes.get().unsigned_abs() >= PENDING_MAX {
+        if !self.is_recording.get() || self.bytes.get().unsigned_abs() >= PENDING_MAX {
             self.flush();
         }
     }
@@ -130,7 +166,8 @@ fn mark(slot: usize) {
 
 /// Records the sums that have changed as counters, if it is time.
 pub(super) fn sample(thread: &ThreadState, ring: &Recorder) {
-    if !IS_ON.load(Ordering::Relaxed) {
+    // In a locked section, the thread may have a lock of the program's allocator.
+    if !IS_ON.load(Ordering::Relaxed) || LockedSection::is_inside() {
         return;
     }
     PENDING.with(Pending::flush);

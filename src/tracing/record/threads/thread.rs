@@ -215,6 +215,8 @@ impl ThreadState {
             recorder.shards.release(assignment.shard);
             assignment.is_provisional = false;
         }
+        #[cfg(feature = "allocations")]
+        super::live_bytes::set_recording(!is_ending);
         let measures_times = !is_ending && recorder.begin_times(self, assignment.shard);
         recorder.add_thread((self.id_word() >> 32) as u32, assignment.shard, is_ending, measures_times);
         assignment
