@@ -13,7 +13,8 @@ const FLOOD: u32 = 100_000;
 fn deadlocks() {
     recording((15, 21), 8);
     let [accounts, orders] = [Mutex::new("accounts", ()), Mutex::new("orders", ())];
-    let (both, waits) = (Barrier::new(2), Barrier::new(2));
+    // The third one begins when both have their first lock.
+    let (both, waits) = (Barrier::new(3), Barrier::new(2));
     let takes = |name: &str, first: &Mutex<()>, second: &Mutex<()>| {
         let span = if name == "transfer" { info_span!("transfer") } else { info_span!("audit") };
         let _inside = span.entered();
@@ -27,6 +28,7 @@ fn deadlocks() {
         thread::Builder::new()
             .name("bystander".into())
             .spawn_scoped(scope, || {
+                both.wait();
                 waits.wait();
                 drop(accounts.lock());
             })
