@@ -156,7 +156,7 @@ fn a_type_that_no_ring_has_is_refused_with_those_that_there_are() {
     let capture = |rings: &[&str], more: &[&str]| run!("capture", rings, "-o", &to, more);
     let refused = capture(&[&shop, &sink], &["--type", "PART", "--type", "PARTS"]);
     let expected = "--type PARTS: there is no event of that name; there are RECORD_ERROR, EVERYTHING, NOTHING, ONLY_ARRAY, PART, \
-                    THREAD_STARTED, THREAD_ENDED, CALL_SITE, SPAN_NEW, SPAN_RECORD, SPAN_ENTER, SPAN_EXIT and 7 more";
+                    THREAD_STARTED, THREAD_ENDED, CALL_SITE, SPAN_NEW, SPAN_RECORD, SPAN_ENTER, SPAN_EXIT and 8 more";
     assert!(refused.code == Some(2) && refused.err.contains(expected), "{refused:?}");
     capture(&[&shop], &["--type", "PART"]).fails(2, "there are RECORD_ERROR, THREAD_STARTED");
     assert!(!Path::new(&to).exists());
