@@ -225,7 +225,9 @@ fn each_thread_that_has_not_ended_is_there_with_the_innermost_span_that_it_is_in
 
 #[test]
 fn a_thread_of_which_events_were_lost_is_not_certainly_where_it_seems_to_be() {
-    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).shards(1).prefault(false).build().unwrap();
+    // A THREAD_TIME would say that the thread is in its span.
+    let recorder = PerfRecorder::builder().anonymous().shifts(15, 21).shards(1).prefault(false).thread_time(0.0);
+    let recorder = recorder.build().unwrap();
     with_default(RecorderSubscriber::new(recorder.clone()), || {
         let _lost = info_span!("lost").entered();
         let fill = || (0..40_000).for_each(|_| info_span!(parent: None, "request").in_scope(|| ()));
