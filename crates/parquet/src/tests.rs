@@ -268,7 +268,7 @@ fn the_estimate_of_a_row_group_is_the_memory_that_its_rows_take() {
     let row_groups = row_groups_of(60_000, 2);
     assert!(row_groups.len() > 1);
     let bytes = bytes_of(&row_groups[0]);
-    assert!((5 << 20..9 << 20).contains(&bytes), "{} MiB, {} rows", bytes >> 20, row_groups[0].num_rows());
+    assert!((4 << 20..9 << 20).contains(&bytes), "{} MiB, {} rows", bytes >> 20, row_groups[0].num_rows());
 }
 
 /// Files of which no byte can be written.

@@ -1,7 +1,7 @@
 //! Tests of comparisons: what changes and what does not, how many false alarms there are, and expressions.
 
 use super::*;
-use eventring_export::{InstructionSummary, SpanSummary, Summary, TimeSummary};
+use eventring_export::{AllocationSummary, InstructionSummary, SpanSummary, Summary, TimeSummary};
 use eventring_live::ConditionError;
 use proptest::prelude::*;
 
@@ -247,6 +247,7 @@ fn a_limit_on_a_span_that_a_side_has_not_whole_cannot_be_judged() {
     let closed = |name: &str, calls: usize| {
         let mut span = counted(name, &vec![40; calls]);
         span.times = Some(TimeSummary::default());
+        span.allocated = Some(AllocationSummary::default());
         span
     };
     let hanging = |name: &str| {
